@@ -100,6 +100,47 @@ static const char *const flag_names[MR_FLAGS] = {"share_embedding_weights", "use
                                                  "use_projection_bias_in_attention",
                                                  "use_ffn_bias_in_attention", "use_ffn_bias"};
 
+// Keys that classifiers alone have, and those that they lack.
+static int judge_kind(struct mr_reader *r)
+{
+    static const char *const bert[] = {"encoder_nonlinearity", "pooler_nonlinearity", "num_labels",
+                                       "problem_type",         "task_dropout",        NULL},
+                             *const gpt[] = {"position_embedding_type",
+                                             "share_embedding_weights",
+                                             "use_bias_in_output",
+                                             "use_projection_bias_in_attention",
+                                             "use_ffn_bias_in_attention",
+                                             "use_ffn_bias",
+                                             "nonlinearity",
+                                             "rotary_dim",
+                                             "loss_scaling",
+                                             "loss_weight",
+                                             "norm_first",
+                                             "lora_params",
+                                             NULL},
+                             *const texts[] = {"vocab_file", "do_lower"};
+    static const size_t inputs[] = {OF(train), OF(held[MR_HELD_FIT]), OF(held[MR_HELD_VALIDATE]),
+                                    OF(held[MR_HELD_ALL])};
+    bool is = r->t->model.type && strcmp(r->t->model.type, "bert") == 0;
+    for (const char *const *name = is ? gpt : bert; *name; name++)
+        if (mr_key_given(r, *name, 0))
+            return mr_key_fail(r, MR_ERR_USAGE,
+                               is ? "is not a key of bert/classifier"
+                                  : "is a key of bert/classifier, which the model is not");
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        const struct mr_training_input *in = (const void *)((const char *)r->t + inputs[i]);
+        for (int k = 0; k < 2; k++)
+            if (!is && mr_key_given(r, texts[k], inputs[i]))
+                return mr_key_fail(r, MR_ERR_UNSUPPORTED,
+                                   "millrace data makes files of texts, with the choices that "
+                                   "this has");
+        if (mr_key_given(r, "data_processor", inputs[i]) && in->labelled != is)
+            return mr_key_fail(r, MR_ERR_USAGE, "is not for %s",
+                               is ? "bert/classifier" : "a model that writes text");
+    }
+    return 0;
+}
+
 static int judge_model(struct mr_reader *r)
 {
     static const bool gptj[MR_FLAGS] = {false, true, false, false, true},
@@ -108,8 +149,15 @@ static int judge_model(struct mr_reader *r)
     bool any = m->type || r->rotating;
     for (int i = 0; i < MR_TRAINING_SIZES; i++)
         any |= m->where[i] != NULL;
-    if (!any)
-        return 0;
+    const struct mr_training *t = r->t;
+    bool labelled = t->train.labelled;
+    for (int i = 0; i < MR_HELD; i++)
+        labelled |= t->held[i].labelled;
+    if (!m->type && !r->rotating && labelled) // the first generation has no name for it
+        m->type = "bert";
+    int rc = judge_kind(r);
+    if (rc < 0 || !any || (m->type && strcmp(m->type, "bert") == 0))
+        return rc;
     if (!m->type && !r->rotating)
         return mr_fail(r->err, MR_ERR_USAGE,
                        "%s: the model has neither name nor position_embedding_type, so nobody "
@@ -332,6 +380,10 @@ int mr_training_shape(const struct mr_training *t, struct mr_config *c, struct m
                                                          "num_heads",   "filter_size",
                                                          "rotary_dim"};
     const struct mr_training_model *m = &t->model;
+    if (m->type && strcmp(m->type, "bert") == 0)
+        return mr_fail(err, MR_ERR_UNSUPPORTED,
+                       "a classifier is not drawn from scratch: give --checkpoint_path, the "
+                       "encoder that it is to stand on");
     *c = (struct mr_config){.arch = m->type ? mr_arch_find(m->type) : NULL};
     if (!c->arch)
         return mr_fail(err, MR_ERR_USAGE,

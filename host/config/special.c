@@ -55,6 +55,25 @@ int mr_take_paths(struct mr_reader *r, const struct mr_key *k, void *to, const s
     return rc == 0 && !in->where ? MR_ERR_MEMORY : rc;
 }
 
+int mr_take_processor(struct mr_reader *r, const struct mr_key *k, void *to,
+                      const struct mr_yaml *v)
+{
+    static const char *const known[] = {"GptHDF5DataProcessor", "GptHDF5MapDataProcessor",
+                                        "SST2DataProcessor", "MNLIDataProcessor"};
+    const char *name = text_of(r, v, "the name of a data processor");
+    (void)k;
+    for (int i = 0; name && i < 4; i++)
+        if (strcmp(name, known[i]) == 0) {
+            *(bool *)to = i >= 2;
+            return 0;
+        }
+    return name ? mr_key_fail(r, MR_ERR_UNSUPPORTED,
+                              "'%s': %s and %s can be read, %s and %s for a classifier; millrace "
+                              "data makes files for them",
+                              mr_show(name).text, known[0], known[1], known[2], known[3])
+                : MR_ERR_USAGE;
+}
+
 int mr_take_micro(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
 {
     const struct mr_key whole = {.kind = MR_KEY_WHOLE, .low = k->low, .high = k->high};
@@ -277,13 +296,26 @@ int mr_take_name(struct mr_reader *r, const struct mr_key *k, void *to, const st
     (void)to;
     if (!name)
         return MR_ERR_USAGE;
-    bool gptj = strcasecmp(name, "gptj") == 0,
+    bool gptj = strcasecmp(name, "gptj") == 0, bert = strcasecmp(name, "bert/classifier") == 0,
          gpt2 = strcasecmp(name, "gpt2") == 0 || strcasecmp(name, "gpt3") == 0;
-    r->t->model.type = gptj ? "gptj" : "gpt2";
-    return gptj || gpt2
+    r->t->model.type = gptj ? "gptj" : bert ? "bert" : "gpt2";
+    return gptj || gpt2 || bert
                ? 0
-               : mr_key_fail(r, MR_ERR_UNSUPPORTED, "'%s': gptj, gpt2 and gpt3 can be trained",
+               : mr_key_fail(r, MR_ERR_UNSUPPORTED,
+                             "'%s': gptj, gpt2, gpt3 and bert/classifier can be trained",
                              mr_show(name).text);
+}
+
+int mr_take_labels(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
+{
+    const struct mr_key whole = {.kind = MR_KEY_WHOLE, .low = k->low, .high = k->high};
+    double x;
+    int rc = mr_key_number(r, &whole, v, &x);
+    if (rc < 0)
+        return rc;
+    *(int *)to = (int)x;
+    r->t->model.labels_where = mr_key_where(r);
+    return r->t->model.labels_where ? 0 : MR_ERR_MEMORY;
 }
 
 int mr_take_positions(struct mr_reader *r, const struct mr_key *k, void *to,

@@ -17,6 +17,8 @@ mr_key_take mr_take_events;      // TensorBoardLogger, with a summary_dir or wit
 mr_key_take mr_take_patterns;    // of tensors' names: one, or a list
 mr_key_take mr_take_type;        // of the optimizer
 mr_key_take mr_take_name;        // of the model
+mr_key_take mr_take_processor;   // windows, or texts with labels
+mr_key_take mr_take_labels;      // how many
 mr_key_take mr_take_positions;   // rotary or learned
 mr_key_take mr_take_initialiser; // normal, or {name: normal, std: 0.02}
 mr_key_take mr_take_micro;       // windows, or a word that leaves it to us

@@ -21,19 +21,15 @@
     SPECIAL(NAME, mr_take_size, .low = 1, .high = HIGH, AT(model.size[INDEX]), __VA_ARGS__)
 
 static const char no_mup[] = "muP's factors are not there yet";
-static const char no_bert[] = "is a key of BERT; GPT-J and GPT-2 can be trained";
+static const char no_bert[] =
+    "of BERT, classifiers of whole texts can be trained, without this key";
 static const char no_sparsity[] = "sparse training is not there";
 static const char no_moe[] = "mixtures of experts are not there";
 static const char other_group[] = "rates and decay are the same for all weights";
-static const char its_own[] = "millrace data makes files of texts, with the choices that this has";
 
 static const struct mr_key input[] = {
     SPECIAL("data_dir", mr_take_paths, INPUT(data), .aliases = "data"),
-    {.name = "data_processor",
-     .kind = MR_KEY_FIXED,
-     .words = "GptHDF5DataProcessor|GptHDF5MapDataProcessor",
-     .why = "GptHDF5DataProcessor and GptHDF5MapDataProcessor can be read; millrace data makes "
-            "files for them"},
+    SPECIAL("data_processor", mr_take_processor, INPUT(labelled)),
     WHOLE("batch_size", 1, 1 << 20, INPUT(batch)),
     SPECIAL("micro_batch_size", mr_take_micro, .low = 1, .high = 1024, INPUT(micro)),
     WHOLE("max_sequence_length", 1, 1 << 20, INPUT(sequence), .aliases = "msl"),
@@ -50,8 +46,8 @@ static const struct mr_key input[] = {
     REFUSED("whole_word_masking", no_bert),
     REFUSED("label_vocab_file", no_bert),
     REFUSED("max_cls_tokens", no_bert),
-    REFUSED("vocab_file", its_own),
-    REFUSED("do_lower", its_own),
+    IGNORED("vocab_file"), // of a classifier; judge_kind() refuses both elsewhere
+    IGNORED("do_lower"),
     IGNORED("vocab_size"),
     IGNORED("num_workers"),
     IGNORED("prefetch_factor"),
@@ -109,16 +105,16 @@ static const struct mr_key model[] = {
     REFUSED("num_experts", no_moe),
     REFUSED("fixed_sparse_attention", no_sparsity),
     REFUSED("disable_nsp", no_bert),
-    REFUSED("encoder_nonlinearity", no_bert),
+    SPECIAL("encoder_nonlinearity", mr_take_function, AT(model.function)),
     REFUSED("encoder_output_dropout_rate", no_bert),
-    REFUSED("pooler_nonlinearity", no_bert),
+    FIXED("pooler_nonlinearity", "tanh", "tanh can be trained"),
     REFUSED("mlm_loss_weight", no_bert),
     REFUSED("mask_padding_in_positional_embed", no_bert),
     REFUSED("include_padding_in_loss", no_bert),
-    REFUSED("num_classes", no_bert),
-    REFUSED("num_labels", no_bert),
-    REFUSED("problem_type", no_bert),
-    REFUSED("task_dropout", no_bert),
+    SPECIAL("num_labels", mr_take_labels, .low = 2, .high = MR_MAX_LABELS, AT(model.labels),
+            .aliases = "num_classes"),
+    FIXED("problem_type", "single_label_classification", "each text has one label"),
+    DROPOUT("task_dropout"),
     REFUSED("use_cls_bias", no_bert),
     REFUSED("label_vocab_file", no_bert),
     REFUSED("vocab_file", no_bert),

@@ -21,6 +21,7 @@ struct mr_training_input {
     int batch;         // windows of a step; 0: not said
     int micro;         // windows of a micro-batch; 0: not said
     int sequence;      // tokens of a window of a text; 0: not said
+    bool labelled;     // texts with labels, by data_processor
     bool shuffle;      // draw the order of each epoch
     int64_t seed;      // of that order
     const char *where; // "FILE:LINE: KEY" of `data`, for messages
@@ -49,11 +50,13 @@ struct mr_training_start {
 };
 
 struct mr_training_model {
-    const char *type; // "gptj" or "gpt2"; NULL: there is no model in the configuration
+    const char *type; // "gptj", "gpt2", or "bert" for a classifier; NULL: there is no model
     int size[MR_TRAINING_SIZES];
     const char *where[MR_TRAINING_SIZES]; // "FILE:LINE: KEY"; NULL: not said
     double epsilon;                       // of LayerNorm; 0: not said
     const char *epsilon_where;
+    int labels; // of a classifier; 0: not said
+    const char *labels_where;
     unsigned function; // MR_FUNCTION_*; 0: not said
     const char *function_where;
     double range; // deviation of weights that have no initialiser; 0: not said

@@ -200,7 +200,7 @@ exits key_as_an_option_that_is_misspelt 2 'optimizer.ep: the key is not known; d
 exits key_as_an_option_without_a_value 2 'optimizer.eps' train first.yaml -o none --optimizer.eps
 exits key_as_an_option_without_a_config 2 'optimizer.eps' train "$root/models/demo" -o none --optimizer.eps 1
 more dropout_is_refused 3 "model.embedding_dropout_rate: '0.1': there is no dropout; --model.embedding_dropout_rate 0 trains without it$" model.embedding_dropout_rate=0.1
-more another_model_is_refused 3 "model.name: 'bert': gptj, gpt2 and gpt3 can be trained" model.name=bert
+more another_model_is_refused 3 "model.name: 'bert': gptj, gpt2, gpt3 and bert.classifier can be trained" model.name=bert
 more lora_with_dropout 3 'lora_params: dropout is 0.1; there is no dropout' 'model.lora_params={r: 8, dropout: 0.1}'
 more lora_with_another_key 2 "lora_params: has 'rank'; r, alpha, dropout and target_modules are its keys" 'model.lora_params={rank: 8}'
 more lora_without_a_rank 2 'lora_params: has no r' 'model.lora_params={alpha: 8}'

@@ -203,6 +203,73 @@ static void modes_look_at_their_data(void **unused)
     mr_training_free(&t);
 }
 
+// ---- classifiers --------------------------------------------------------------------------------
+
+#define TEXTS                                                                                      \
+    "train_input: {data_processor: SST2DataProcessor, data_dir: t.h5, batch_size: 32, "            \
+    "vocab_file: v.txt, do_lower: true}\n"                                                         \
+    "eval_input: {data_processor: SST2DataProcessor, data_dir: d.h5, do_lower: true}\n" STEPS RATE
+
+static void classifiers_are_of_an_encoder(void **unused)
+{
+    (void)unused;
+    static const char model[] = "hidden_size: 768, encoder_nonlinearity: gelu, "
+                                "pooler_nonlinearity: tanh, task_dropout: 0.0, "
+                                "problem_type: single_label_classification";
+    static const char *const names[] = {"", ", num_labels: 3", ", num_classes: 3",
+                                        ", name: bert/classifier"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[1000];
+        (void)snprintf(text, sizeof text, TEXTS "model: {%s%s}\n", model, names[i]);
+        struct mr_training t = must(MR_TRAIN_AND_EVAL, text);
+        assert_string_equal(t.model.type, "bert");
+        assert_true(t.train.labelled && t.held[0].labelled);
+        assert_int_equal(t.model.labels, i == 1 || i == 2 ? 3 : 0);
+        assert_int_equal(t.model.function, mr_function_named("gelu"));
+        assert_string_equal(t.train.data, "t.h5");
+        struct mr_config c;
+        struct mr_error err = {0};
+        assert_refused(mr_training_shape(&t, &c, &err), MR_ERR_UNSUPPORTED, &err,
+                       "give --checkpoint_path");
+        mr_training_free(&t);
+    }
+}
+
+static void classifiers_have_keys_of_their_own(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        int status;
+        const char *words;
+    } rows[] = {
+        {TEXTS "model: {share_embedding_weights: true}", MR_ERR_USAGE,
+         "model.share_embedding_weights: is not a key of bert/classifier"},
+        {TEXTS "model: {nonlinearity: gelu}", MR_ERR_USAGE, "is not a key of bert/classifier"},
+        {TEXTS "model: {name: gpt2}", MR_ERR_UNSUPPORTED, "vocab_file: millrace data makes"},
+        {TEXTS "model: {task_dropout: 0.1}", MR_ERR_UNSUPPORTED, "task_dropout"},
+        {TEXTS "model: {pooler_nonlinearity: relu}", MR_ERR_UNSUPPORTED, "tanh can be trained"},
+        {TEXTS "model: {problem_type: regression}", MR_ERR_UNSUPPORTED, "each text has one label"},
+        {TEXTS "model: {num_labels: 1}", MR_ERR_USAGE, "num_labels"},
+        {TEXTS "model: {mlm_loss_weight: 1}", MR_ERR_UNSUPPORTED, "without this key"},
+        {STEPS RATE "train_input: {data_processor: MNLIDataProcessor, data_dir: t, batch_size: 1}\n"
+                    "model: {name: gptj}",
+         MR_ERR_USAGE, "train_input.data_processor: is not for a model that writes text"},
+        {STEPS RATE "train_input: {data_processor: GptHDF5DataProcessor, data_dir: t, "
+                    "batch_size: 1}\nmodel: {name: bert/classifier}",
+         MR_ERR_USAGE, "data_processor: is not for bert/classifier"},
+        {STEPS RATE "train_input: {data_processor: BertCSVDataProcessor, data_dir: t, "
+                    "batch_size: 1}",
+         MR_ERR_UNSUPPORTED, "'BertCSVDataProcessor': GptHDF5DataProcessor and"},
+        {DATA STEPS RATE "model: {name: gpt2, num_labels: 2}", MR_ERR_USAGE,
+         "num_labels: is a key of bert/classifier, which the model is not"},
+        {STEPS RATE "train_input: {data_dir: t, batch_size: 1, do_lower: true}", MR_ERR_UNSUPPORTED,
+         "train_input.do_lower: millrace data makes files of texts"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        refuse(rows[i].text, rows[i].status, rows[i].words);
+}
+
 // ---- on the command line ------------------------------------------------------------------------
 
 static void keys_of_the_command_line_replace_those_of_the_file(void **unused)
@@ -358,6 +425,8 @@ int main(void)
         cmocka_unit_test(aliases_are_the_same_key),
         cmocka_unit_test(both_generations_say_the_same),
         cmocka_unit_test(modes_look_at_their_data),
+        cmocka_unit_test(classifiers_are_of_an_encoder),
+        cmocka_unit_test(classifiers_have_keys_of_their_own),
         cmocka_unit_test(keys_of_the_command_line_replace_those_of_the_file),
         cmocka_unit_test(keys_are_known_in_both_generations),
         cmocka_unit_test(ranges_end_where_they_say),
