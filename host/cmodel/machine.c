@@ -458,8 +458,3 @@ const float *mr_machine_row(const struct mr_machine *m, bool second, int token)
 {
     return row_at(m, second, token);
 }
-
-const uint8_t *mr_machine_prefix_max(const struct mr_machine *m, int token)
-{
-    return pm_at(m, token);
-}

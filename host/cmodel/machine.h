@@ -46,11 +46,10 @@ struct mr_machine_counts mr_machine_counts(const struct mr_machine *m);
 // LAYERNORM has met Inf or NaN in a row. Its bit for overflow the model does not know.
 bool mr_machine_nan(const struct mr_machine *m);
 
-// On-chip memories, for comparison. Rows are row slots (act, qkv) or tokens (row memories, prefix
-// max); the second row memory is there with TRAIN.
+// On-chip memories, for comparison. Rows are row slots (act, qkv) or tokens (row memories); the
+// second row memory is there with TRAIN.
 const int8_t *mr_machine_act(const struct mr_machine *m, int slot, int word, uint8_t *code);
 const int8_t *mr_machine_qkv(const struct mr_machine *m, int slot, int block, uint8_t *code);
 const float *mr_machine_row(const struct mr_machine *m, bool second, int token);
-const uint8_t *mr_machine_prefix_max(const struct mr_machine *m, int token);
 
 #endif

@@ -14,7 +14,6 @@ enum mr_key_kind {
     MR_KEY_REAL,    // double
     MR_KEY_FLAG,    // bool
     MR_KEY_TEXT,    // const char *
-    MR_KEY_WORD,    // one of `words`; an int, its place
     MR_KEY_IGNORED, // means nothing here
     MR_KEY_FIXED,   // has the value `words`, or is refused because of `why`
     MR_KEY_REFUSED, // because of `why`

@@ -12,15 +12,6 @@
 
 // ---- values -------------------------------------------------------------------------------------
 
-static int take_word(const struct mr_reader *r, const struct mr_key *k, const struct mr_yaml *v,
-                     int *to)
-{
-    *to = v->kind == MR_YAML_SCALAR ? mr_place_of(k->words, v->text, strncasecmp) : -1;
-    return *to >= 0
-               ? 0
-               : mr_key_fail(r, MR_ERR_USAGE, "'%s' is none of %s", mr_key_shown(v).text, k->words);
-}
-
 // A value that the training has anyway.
 static int take_fixed(const struct mr_reader *r, const struct mr_key *k, const struct mr_yaml *v)
 {
@@ -67,8 +58,6 @@ static int take_value(struct mr_reader *r, const struct mr_key *k, void *to,
             return mr_key_fail(r, MR_ERR_USAGE, "%s is no text", mr_key_shown(v).text);
         *(const char **)to = mr_key_text(r, v->text);
         return *(const char **)to ? 0 : MR_ERR_MEMORY;
-    case MR_KEY_WORD:
-        return take_word(r, k, v, to);
     case MR_KEY_FIXED:
         return take_fixed(r, k, v);
     case MR_KEY_REFUSED:

@@ -61,7 +61,4 @@ double mr_rates_at(const struct mr_rates *rates, int step);
 // MR_ERR_USAGE names the key, and the nearest one that is known.
 int mr_rates_parse(struct mr_rates *rates, const char *text, struct mr_error *err);
 
-// Name of kind 0, 1, ...; NULL beyond the last.
-const char *mr_rate_name(int kind);
-
 #endif

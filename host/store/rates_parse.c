@@ -106,11 +106,6 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-const char *mr_rate_name(int kind)
-{
-    return kind >= 0 && kind < KINDS ? kinds[kind].name : NULL;
-}
-
 // ---- words --------------------------------------------------------------------------------------
 
 struct parse {

@@ -26,12 +26,6 @@ void mr_columns_add(struct mr_columns *col, const struct mr_canvas *c, uint64_t 
     }
 }
 
-void mr_columns_sum(struct mr_columns *to, const struct mr_columns *add)
-{
-    for (int i = 0; i < MR_PLOT_WIDTH; i++)
-        to->at[i] += add->at[i];
-}
-
 // Heights to half a pixel: equal neighbours share a line, which keeps files small.
 void mr_canvas_area(const struct mr_canvas *c, const struct mr_columns *col, double y,
                     double height, const char *colour)

@@ -24,7 +24,6 @@ double mr_canvas_x(const struct mr_canvas *c, double cycle);
 // `cycles` makes them 1.
 void mr_columns_add(struct mr_columns *col, const struct mr_canvas *c, uint64_t from,
                     uint64_t cycles, double amount);
-void mr_columns_sum(struct mr_columns *to, const struct mr_columns *add);
 
 // The area below the columns; the row's foot is at y, its top `height` above.
 void mr_canvas_area(const struct mr_canvas *c, const struct mr_columns *col, double y,
