@@ -19,7 +19,7 @@ $(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_t
 UNIT_EXTRA_test_driver_check := -Itests/driver/kernel driver/check.c driver/scrub.c
 $(BUILD)/unit/test_driver_check: driver/check.c driver/check.h driver/scrub.c driver/scrub.h driver/millrace_hw.h
 # -g1: lines for the sanitizers' reports, and a third less time to compile than -g.
-SAN       := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1
+SAN       ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1
 
 # Host code is tested under ASan and UBSan: the same sources, built a second time.
 SAN_OBJ   := $(LIB_SRC:%.c=$(BUILD)/san/%.o)

@@ -11,7 +11,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test debug memory mutants xrt driver synth timing timing-u280t timing-u280 timing-u250 timing-u50 timing-sim timing-kv260 timing-tinyt timing-u50t netlist cards programs1 programs2 programs3 programs4 sweep plan gates train whole fuzz planted benches serve pack24 accuracy waves formal docs fp dist interop"
+all="prepare test debug memory mutants xrt driver synth timing timing-u280t timing-u280 timing-u250 timing-u50 timing-sim timing-kv260 timing-tinyt timing-u50t netlist cards programs1 programs2 programs3 programs4 sweep plan gates train whole fuzz planted benches serve pack24 accuracy waves formal docs fp coverage dist interop"
 result=${RESULT:-docs/results/test-full.txt}
 # Changes that are not checked in are shown by a plus.
 revision=$(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- . ':!docs/results' || echo +)
@@ -45,6 +45,7 @@ goal() {
         xrt) echo full-xrt ;;
         serve) echo full-serve ;;
         docs) echo full-docs ;;
+        coverage) echo coverage ;;
         dist) echo full-dist ;;
         interop) echo test-interop ;;
         driver) echo full-driver ;;

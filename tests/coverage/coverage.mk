@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# What tests reach of host/, by gcov.
+DEPS_COVERAGE := gcovr
+COVERAGE      := $(BUILD)/coverage
+# Objects of their own; headers that are generated, and simulators, are those of every build. Counters of threads are
+# exact only where they are atomic.
+COVERAGE_MAKE = SAN="--coverage -fprofile-update=prefer-atomic -fsanitize=leak -g1" \
+                $(MAKE) --no-print-directory BUILD=$(COVERAGE)
+
+.PHONY: coverage deps-coverage
+deps-coverage:
+	@$(MAKE) --no-print-directory deps DEPS="$(DEPS_COVERAGE)"
+## coverage: lines and branches of host/ that tests reach, a folder each, against their floors (12 minutes)
+coverage: deps deps-xrt deps-coverage
+	@$(MAKE) --no-print-directory -j$(JOBS) $(COVERAGE)/links all view-sim sim-tinyt view-tinyt xrt-tests \
+	  $(BUILD)/serve/check $(BUILD)/serve/load
+	@$(COVERAGE_MAKE) -j$(JOBS) unit-tests
+	@BUILD=$(BUILD) bash tests/coverage/host.sh $(COVERAGE)
+	@bash tests/coverage/report.sh $(COVERAGE)
+$(COVERAGE)/links: $(RTL_GEN)
+	@mkdir -p $(COVERAGE)/san
+	@ln -sfn ../gen $(COVERAGE)/gen && ln -sfn ../sim $(COVERAGE)/sim
+	@ln -sfn ../../libmillrace-mpi.so $(COVERAGE)/san/libmillrace-mpi.so
+	@touch $@
