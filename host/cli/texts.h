@@ -51,7 +51,7 @@ json_t *cli_json_floats(const float *x, int count);
          .letter = 'd',                                                                            \
          .kind = CLI_DEVICE,                                                                       \
          .value = "URI",                                                                           \
-         .help = "cpu: (fp32); encoders run on no other device yet",                               \
+         .help = "cpu: (fp32), or an engine, in MXINT8: model:, sim:, xrt:, pci:",                 \
          .def = "cpu:",                                                                            \
          CLI_AT(TYPE, t.c.device)},                                                                \
     {                                                                                              \
