@@ -34,6 +34,15 @@ int mr_trainer_create(const char *dir, const char *model, int positions, struct 
     return mr_store_create(dir, model, &options, err);
 }
 
+int mr_trainer_create_labels(const char *dir, const char *model, const char *const *labels,
+                             int count, uint64_t seed, bool *drawn, struct mr_error *err)
+{
+    const struct mr_store_options options = {
+        .labels = labels, .n_labels = count, .seed = seed, .drawn = drawn, .stop = &mr_device_stop};
+    return count > 0 ? mr_store_create(dir, model, &options, err)
+                     : mr_fail(err, MR_ERR_USAGE, "%d labels; 1 or more", count);
+}
+
 int mr_trainer_create_lora(const char *dir, const char *model, int positions,
                            const struct mr_lora_options *lora, struct mr_error *err)
 {
@@ -107,9 +116,9 @@ static int open_store(struct mr_trainer *t, const char *dir, const struct mr_tra
     struct mr_store_options options = {.stop = &mr_device_stop};
     struct mr_checkpoint *model;
     struct mr_config expected;
-    int rc = opt->model ? mr_checkpoint_open(&model, opt->model, err) : 0;
+    int rc = opt->model ? mr_checkpoint_open_either(&model, opt->model, err) : 0;
     if (rc == 0 && opt->model) {
-        expected = *mr_checkpoint_config(model);
+        expected = mr_config_to_train(mr_checkpoint_config(model));
         options.expected = &expected;
         rc = mr_store_origin(&options.origin, model, err);
         mr_checkpoint_close(model);
@@ -177,7 +186,8 @@ int mr_trainer_check(const char *model, const char *device, const struct mr_trai
 {
     struct mr_config config;
     opt = opt ? opt : &usual;
-    int rc = mr_config_load_from(&config, model, err);
+    int rc = mr_config_load_either_from(&config, model, err);
+    config = mr_config_to_train(&config);
     if (rc == 0)
         rc = mr_config_set_positions(&config, opt->positions, err);
     return rc == 0 ? mr_trainer_check_config(&config, device, opt, err) : rc;
@@ -295,6 +305,7 @@ void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_inf
                                      .n_positions = c->n_positions,
                                      .tokens = trainer->tokens,
                                      .device_bytes = mr_step_bytes(trainer->step),
+                                     .n_labels = c->learns_labels ? c->n_labels : 0,
                                      .units = streaming.units,
                                      .streamed = streaming.streamed,
                                      .optimizer = MR_OPTIMIZERS};
@@ -410,22 +421,27 @@ static int with_batch(struct mr_trainer *t, const struct mr_micro_batch *b,
 {
     size_t rows = 0;
     int *targets = NULL;
+    bool encoder = t->config->learns_labels;
+    struct mr_batch batch = {
+        .n_sequences = b->sequences, .lengths = b->lengths, .tokens = b->tokens};
     struct mr_loss found = {0};
     int rc = b->sequences < 1
                  ? mr_fail(err, MR_ERR_USAGE, "the batch has no sequence")
                  : mr_batch_check_lengths(b->lengths, b->sequences, t->config, &rows, err);
-    if (rc == 0)
+    if (rc == 0 && encoder != (b->labels != NULL))
+        rc = mr_fail(err, MR_ERR_USAGE,
+                     encoder ? "the batch has no labels, which an encoder's classifier learns"
+                             : "the batch has labels, but the model is no encoder");
+    if (rc == 0 && !encoder)
         rc = make_targets(b, rows, &targets, err);
+    batch.targets = targets;
+    batch.types = b->types;
+    batch.labels = b->labels;
     if (rc == 0)
-        rc = run(t->step,
-                 &(struct mr_batch){.n_sequences = b->sequences,
-                                    .lengths = b->lengths,
-                                    .tokens = b->tokens,
-                                    .targets = targets},
-                 &found, err);
+        rc = run(t->step, &batch, &found, err);
     free(targets);
     if (rc == 0 && loss)
-        *loss = (struct mr_batch_loss){mr_loss_mean(&found), found.rows};
+        *loss = (struct mr_batch_loss){mr_loss_mean(&found), found.rows, found.right};
     return rc;
 }
 

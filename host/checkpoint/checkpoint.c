@@ -436,7 +436,10 @@ static int add_adapter(struct mr_checkpoint *c, const char *dir, struct mr_error
     return rc;
 }
 
-static int open_checkpoint(struct mr_checkpoint *c, const char *dir, bool encoder,
+// Of config.json: which kinds of models it takes.
+typedef int load_config(struct mr_config *config, const char *path, struct mr_error *err);
+
+static int open_checkpoint(struct mr_checkpoint *c, const char *dir, load_config *load,
                            struct mr_error *err)
 {
     char *path = mr_path_join(dir, "config.json", err);
@@ -448,7 +451,7 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, bool encode
         rc = mr_fail(err, MR_ERR_IO, "%s: %s; give the directory of a Hugging Face checkpoint", dir,
                      access(dir, F_OK) < 0 ? "there is no such directory" : "has no config.json");
     if (!rc)
-        rc = (encoder ? mr_config_load_encoder : mr_config_load)(&c->config, path, err);
+        rc = load(&c->config, path, err);
     free(path);
     if (rc)
         return rc;
@@ -464,19 +467,19 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, bool encode
     }
     if (!rc)
         rc = check_copy(c, dir, err);
-    if (!rc && encoder)
+    if (!rc && c->config.arch->encoder)
         rc = mr_heads_complete(&c->config, c->heads, c->tensors[0], dir, err);
     return rc;
 }
 
-static int open_kind(struct mr_checkpoint **checkpoint, const char *dir, bool encoder,
+static int open_kind(struct mr_checkpoint **checkpoint, const char *dir, load_config *load,
                      const char *adapter, struct mr_error *err)
 {
     *checkpoint = NULL;
     struct mr_checkpoint *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
-    int rc = open_checkpoint(c, dir, encoder, err);
+    int rc = open_checkpoint(c, dir, load, err);
     if (rc == MR_ERR_FORMAT || rc == MR_ERR_IO || rc == MR_ERR_UNSUPPORTED)
         (void)mr_advise(err, "fetch the files again, or save the model anew with transformers");
     if (!rc && adapter)
@@ -493,19 +496,25 @@ static int open_kind(struct mr_checkpoint **checkpoint, const char *dir, bool en
 
 int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err)
 {
-    return open_kind(checkpoint, dir, false, NULL, err);
+    return open_kind(checkpoint, dir, mr_config_load, NULL, err);
 }
 
 int mr_checkpoint_open_adapted(struct mr_checkpoint **checkpoint, const char *dir,
                                const char *adapter, struct mr_error *err)
 {
-    return open_kind(checkpoint, dir, false, adapter, err);
+    return open_kind(checkpoint, dir, mr_config_load, adapter, err);
 }
 
 int mr_checkpoint_open_encoder(struct mr_checkpoint **checkpoint, const char *dir,
                                struct mr_error *err)
 {
-    return open_kind(checkpoint, dir, true, NULL, err);
+    return open_kind(checkpoint, dir, mr_config_load_encoder, NULL, err);
+}
+
+int mr_checkpoint_open_either(struct mr_checkpoint **checkpoint, const char *dir,
+                              struct mr_error *err)
+{
+    return open_kind(checkpoint, dir, mr_config_load_either, NULL, err);
 }
 
 const struct mr_tensor *mr_checkpoint_head(const struct mr_checkpoint *checkpoint, int i)

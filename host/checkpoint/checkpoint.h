@@ -31,6 +31,10 @@ int mr_checkpoint_open_adapted(struct mr_checkpoint **checkpoint, const char *di
 int mr_checkpoint_open_encoder(struct mr_checkpoint **checkpoint, const char *dir,
                                struct mr_error *err);
 
+// Of both kinds.
+int mr_checkpoint_open_either(struct mr_checkpoint **checkpoint, const char *dir,
+                              struct mr_error *err);
+
 // Tensor i of the architecture's heads; NULL if the model does not have that head.
 const struct mr_tensor *mr_checkpoint_head(const struct mr_checkpoint *checkpoint, int i);
 

@@ -380,14 +380,26 @@ int mr_config_load_either(struct mr_config *config, const char *path, struct mr_
     return load_kind(config, path, EITHER, err);
 }
 
-int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err)
+static int load_from(struct mr_config *config, const char *dir, enum kind kind,
+                     struct mr_error *err)
 {
+    *config = (struct mr_config){0};
     char *path = mr_path_join(dir, "config.json", err);
     if (!path)
         return MR_ERR_MEMORY;
-    int rc = mr_config_load(config, path, err);
+    int rc = load_kind(config, path, kind, err);
     free(path);
     return rc;
+}
+
+int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err)
+{
+    return load_from(config, dir, DECODER, err);
+}
+
+int mr_config_load_either_from(struct mr_config *config, const char *dir, struct mr_error *err)
+{
+    return load_from(config, dir, EITHER, err);
 }
 
 // ---- dropout -----------------------------------------------------------------------------------
@@ -400,8 +412,9 @@ static int list_dropout(const json_t *json, const char *path, char text[MR_DROPO
     size_t n = 0;
     for (int i = 0; rc == 0 && i < arch->n_dropout; i++) {
         const json_t *value = json_object_get(json, arch->dropout[i].key);
-        double rate = value ? json_number_value(value) : arch->dropout[i].missing;
-        if (value && !json_is_number(value))
+        bool given = value && !json_is_null(value);
+        double rate = given ? json_number_value(value) : arch->dropout[i].missing;
+        if (given && !json_is_number(value))
             rc =
                 mr_fail(err, MR_ERR_FORMAT, "%s: \"%s\" is %s where a number is expected; " CORRECT,
                         path, arch->dropout[i].key, mr_json_kind(value));

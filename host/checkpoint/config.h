@@ -24,6 +24,8 @@ int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_err
 int mr_config_load_encoder(struct mr_config *config, const char *path, struct mr_error *err);
 // Of both kinds: mr_arch.encoder says which it is.
 int mr_config_load_either(struct mr_config *config, const char *path, struct mr_error *err);
+// That of a directory.
+int mr_config_load_either_from(struct mr_config *config, const char *dir, struct mr_error *err);
 
 // mr_config_load() for a config.json in memory; `where` names it in messages.
 int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,

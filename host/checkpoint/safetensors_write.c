@@ -2,6 +2,7 @@
 #include "checkpoint/safetensors_write.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,4 +92,25 @@ int mr_config_with_integer(char **out, const char *text, size_t size, const char
                            const char *where, struct mr_error *err)
 {
     return config_with(out, text, size, json_pack("{s:i}", key, value), "", where, err);
+}
+
+int mr_config_with_labels(char **out, const char *text, size_t size, const char *const *labels,
+                          int count, const char *where, struct mr_error *err)
+{
+    json_t *names = json_object(), *ids = json_object();
+    bool good = names && ids;
+    for (int i = 0; i < count && good; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "%d", i);
+        good = json_object_set_new(names, id, json_string(labels[i])) == 0 &&
+               json_object_set_new(ids, labels[i], json_integer(i)) == 0;
+    }
+    json_t *values =
+        good ? json_pack("{s:[s], s:s, s:O, s:O}", "architectures", "BertForSequenceClassification",
+                         "problem_type", "single_label_classification", "id2label", names,
+                         "label2id", ids)
+             : NULL;
+    json_decref(names);
+    json_decref(ids);
+    return config_with(out, text, size, values, "num_labels", where, err);
 }

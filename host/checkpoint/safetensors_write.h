@@ -34,4 +34,8 @@ int mr_config_as_trained(char **out, const char *text, size_t size, const char *
 int mr_config_with_integer(char **out, const char *text, size_t size, const char *key, int value,
                            const char *where, struct mr_error *err);
 
+// A config.json, but of a classifier of texts with these labels.
+int mr_config_with_labels(char **out, const char *text, size_t size, const char *const *labels,
+                          int count, const char *where, struct mr_error *err);
+
 #endif

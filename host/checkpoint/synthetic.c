@@ -55,7 +55,7 @@ static void sizes_of(const struct mr_tensor_spec *t, const struct mr_synthetic_d
 }
 
 // xorshift64*; the sum of four uniform numbers has about a normal distribution (variance 1/3).
-static float noise(uint64_t *state)
+float mr_synthetic_normal(uint64_t *state)
 {
     uint64_t x = *state;
     x ^= x >> 12;
@@ -200,9 +200,9 @@ static void write_run(FILE *f, const struct mr_tensor_spec *t, size_t count,
     sizes_of(t, draw, &mean, &scale);
     const struct mr_synthetic_draw *d = draw && scale > 0 ? &draw[draw_of(t->item)] : NULL;
     for (size_t k = 0; k < count; k++) {
-        float x = scale * noise(state);
+        float x = scale * mr_synthetic_normal(state);
         while (d && d->low < d->high && (x < d->low || x > d->high))
-            x = scale * noise(state);
+            x = scale * mr_synthetic_normal(state);
         uint16_t v = bf16(mean + x);
         fwrite(&v, sizeof v, 1, f);
     }

@@ -29,4 +29,8 @@ struct mr_synthetic_draw {
 int mr_synthetic_start(const char *dir, const struct mr_config *c, uint64_t seed,
                        const struct mr_synthetic_draw draw[MR_DRAWS], struct mr_error *err);
 
+// A number that is about normally distributed, with a mean of 0 and a variance of 1. *state is not
+// 0.
+float mr_synthetic_normal(uint64_t *state);
+
 #endif

@@ -19,6 +19,7 @@
 #include "common/file.h"
 #include "common/suggest.h"
 #include "config/read.h"
+#include "pack/hash.h"
 #include "store/schedule.h"
 
 // ---- data --------------------------------------------------------------------------------------
@@ -87,6 +88,69 @@ static int open_all_data(struct train_run *r, struct mr_model *model, struct mr_
     if (rc == 0 && t->mode != MR_TRAIN && t->held[0].data)
         rc = open_data(&r->held, model, &info, &t->held[0], 1, err);
     return rc;
+}
+
+// Texts with labels, as `millrace data` writes them. Says in in->sequence how long they are.
+static int open_texts(struct train_data *d, const struct mr_encoder *encoder,
+                      const struct mr_config *config, struct mr_training_input *in, double share,
+                      struct mr_error *err)
+{
+    const char *paths[MR_TRAINING_PATHS] = {in->data};
+    int given = in->sequence;
+    memcpy(paths + 1, in->others, sizeof in->others);
+    if (!mr_examples_is(in->data) && in->more == 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: an encoder learns texts with labels; 'millrace data' makes a file of "
+                       "them, which ends in .h5",
+                       in->data);
+    int rc = train_data_open_texts(d, encoder, config->n_types, paths, in->more + 1, share,
+                                   (uint64_t)in->seed, err);
+    in->sequence = d->examples.length;
+    d->in_order = !in->shuffle;
+    if (rc == 0) // the same texts with other names are other data
+        d->hash = XXH3_64bits_withSeed(d->examples.labels.names,
+                                       (size_t)d->examples.labels.count * MR_LABEL, d->hash);
+    if (rc == 0 && given != 0 && given != in->sequence)
+        rc = mr_fail(err, MR_ERR_USAGE, "--sequence %d: the texts of %s have up to %d tokens",
+                     given, in->data, in->sequence);
+    if (rc == 0 && in->sequence > config->n_positions)
+        rc =
+            mr_fail(err, MR_ERR_FIT, "%s: has texts of up to %d tokens; the model has %d positions",
+                    in->data, in->sequence, config->n_positions);
+    return rc;
+}
+
+// Held-out texts have no other labels than those that are learnt.
+static int same_labels(const struct train_run *r, struct mr_error *err)
+{
+    const struct mr_labels *a = &r->data.examples.labels, *b = &r->held.examples.labels;
+    bool same = a->count == b->count;
+    for (int i = 0; same && i < a->count; i++)
+        same = strcmp(a->names[i], b->names[i]) == 0;
+    return same ? 0
+                : mr_fail(err, MR_ERR_FIT,
+                          "%s: has other labels than %s; give both the same --labels",
+                          r->a->t.held[0].data, r->a->t.train.data);
+}
+
+static int open_all_texts(struct train_run *r, struct mr_error *err)
+{
+    struct mr_training *t = &r->a->t;
+    struct mr_encoder *encoder;
+    struct mr_config config;
+    int rc = mr_config_load_either_from(&config, r->a->c.model, err);
+    if (rc == 0)
+        rc = mr_encoder_open(&encoder, r->a->c.model, NULL, err);
+    if (rc < 0)
+        return rc;
+    if (t->mode == MR_TRAIN || t->mode == MR_TRAIN_AND_EVAL)
+        rc = open_texts(&r->data, encoder, &config, &t->train, t->share, err);
+    if (rc == 0 && t->mode != MR_TRAIN && t->held[0].data) {
+        t->held[0].sequence = 0;
+        rc = open_texts(&r->held, encoder, &config, &t->held[0], 1, err);
+    }
+    mr_encoder_close(encoder);
+    return rc == 0 && r->held.held_out > 0 && r->data.learnt > 0 ? same_labels(r, err) : rc;
 }
 
 // What --lora, --adapter or lora_params say.
@@ -207,17 +271,20 @@ static int find_model(struct train_args *a, struct mr_error *err)
 static int with_model(struct train_args *a)
 {
     struct mr_error err = {0};
-    struct mr_model *model;
+    struct mr_model *model = NULL;
+    bool encoder = cli_is_encoder(a->c.model);
     if (a->merge && !train_learns_pairs(a))
         return cli_usage(&cmd_train, "--merge goes with --lora or --adapter");
     a->c.load.describe = true;
     a->c.load.text = has_text(&a->t);
-    int status = cli_load(&a->c, &model);
+    if (encoder && (train_learns_pairs(a) || a->t.positions > 0))
+        return cli_usage(&cmd_train, "--lora, --adapter and --n-positions are not for encoders");
+    int status = encoder ? EXIT_OK : cli_load(&a->c, &model);
     if (status != EXIT_OK)
         return status;
     struct train_run r = {.a = a};
     bool eval = a->t.mode == MR_EVAL || a->t.mode == MR_EVAL_ALL;
-    int rc = open_all_data(&r, model, &err);
+    int rc = encoder ? open_all_texts(&r, &err) : open_all_data(&r, model, &err);
     mr_model_close(model);
     if (rc == 0)
         rc = train_compare(&r, &err);
@@ -446,7 +513,9 @@ const struct cli_command cmd_train = {
     .about =
         "Learns to predict each token of a text. The text is cut into windows of --sequence "
         "tokens, and where a document ends (<|endoftext|>); a file of millrace data has its "
-        "windows already, and what of them is learnt. DIR keeps weights, moments and the "
+        "windows already, and what of them is learnt. An encoder (BERT) learns to classify texts "
+        "with "
+        "labels instead. DIR keeps weights, moments and the "
         "step. The same command with the same DIR goes on there, bit by bit as if it had never "
         "stopped; more --steps go on, too. Ctrl-C ends after the step under way, a second one at "
         "once. docs/training.md has what a step does.",

@@ -38,6 +38,12 @@ static void print_line(json_t *o)
     json_decref(o);
 }
 
+// What a step's targets are.
+static const char *unit_of(const struct train_run *r)
+{
+    return r->info.n_labels > 0 ? "texts" : "tokens";
+}
+
 static void print_step(struct train_run *r, const struct mr_trainer_done *d, double rate,
                        double seconds)
 {
@@ -48,7 +54,8 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
         json_t *o = json_pack(
             "{s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:i}", "step", (json_int_t)d->step, "loss",
             d->loss, "targets", (json_int_t)d->targets, "norm", d->norm, "rate", rate, "seconds",
-            seconds, "tokens_per_second", train_log_pace(d, seconds), "repeated", d->repeated);
+            seconds, r->info.n_labels > 0 ? "texts_per_second" : "tokens_per_second",
+            train_log_pace(d, seconds), "repeated", d->repeated);
         if (o && d->cycles > 0)
             (void)json_object_update_new(o, json_pack("{s:I, s:f}", "cycles", (json_int_t)d->cycles,
                                                       "mac_utilisation", d->mac_utilisation));
@@ -64,8 +71,8 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
             (void)snprintf(counted, sizeof counted, "  %.2f M cycles, MACs %.1f %%",
                            (double)d->cycles / 1e6, 100 * d->mac_utilisation);
         if (r->a->c.verbose)
-            (void)snprintf(pace, sizeof pace, "  %.3g s, %.4g tokens/s", seconds,
-                           train_log_pace(d, seconds));
+            (void)snprintf(pace, sizeof pace, "  %.3g s, %.4g %s/s", seconds,
+                           train_log_pace(d, seconds), unit_of(r));
         printf("step %-6llu loss %.6f  norm %.4f  rate %.3e%s%s%s\n", (unsigned long long)d->step,
                d->loss, d->norm, rate, pace, counted,
                d->repeated > (d->step == 1) ? "  (repeated with larger units)" : "");
@@ -101,12 +108,22 @@ static void print_heldout(struct train_run *r, uint64_t step, const struct mr_ba
     if (!train_is_first(r))
         return;
     cli_line_wipe(&r->line);
+    bool texts = r->info.n_labels > 0;
     if (last < held_out)
-        (void)snprintf(part, sizeof part, ", %zu of %zu windows", last, held_out);
-    if (r->a->c.json)
-        print_line(json_pack("{s:I, s:f, s:I, s:I, s:I}", "step", (json_int_t)step, "heldout_loss",
-                             l->loss, "targets", (json_int_t)l->targets, "windows",
-                             (json_int_t)last, "held_out", (json_int_t)held_out));
+        (void)snprintf(part, sizeof part, ", %zu of %zu%s", last, held_out,
+                       texts ? "" : " windows");
+    if (r->a->c.json) {
+        json_t *o = json_pack("{s:I, s:f, s:I, s:I, s:I}", "step", (json_int_t)step, "heldout_loss",
+                              l->loss, "targets", (json_int_t)l->targets, "windows",
+                              (json_int_t)last, "held_out", (json_int_t)held_out);
+        if (o && texts)
+            (void)json_object_set_new(o, "accuracy",
+                                      json_real((double)l->right / (double)l->targets));
+        print_line(o);
+    } else if (texts)
+        printf("step %-6llu held out %.6f  accuracy %.2f %% (%lld texts%s)\n",
+               (unsigned long long)step, l->loss, 100.0 * (double)l->right / (double)l->targets,
+               (long long)l->targets, part);
     else
         printf("step %-6llu held out %.6f (%lld tokens%s)\n", (unsigned long long)step, l->loss,
                (long long)l->targets, part);
@@ -122,8 +139,8 @@ static void show(struct train_run *r, uint64_t step, int micro_batch)
         snprintf(line, sizeof line, "step %llu of %d, micro-batch %d of %d",
                  (unsigned long long)step + 1, r->a->t.steps, micro_batch + 1, r->a->t.accumulate);
     if (done > 0 && n > 0 && (size_t)n < sizeof line)
-        (void)snprintf(line + n, sizeof line - (size_t)n, ", %.0f tokens/s, %.0f s left",
-                       (double)r->tokens / passed,
+        (void)snprintf(line + n, sizeof line - (size_t)n, ", %.0f %s/s, %.0f s left",
+                       (double)r->tokens / passed, unit_of(r),
                        passed / (double)done * (double)(r->a->t.steps - (int)step));
     cli_line_show(&r->line, line);
 }
@@ -170,6 +187,7 @@ static int evaluate_some(struct train_run *r, uint64_t step, struct train_data *
     for (int k = 0; k < ranks->count; k++) { // in the order of the windows, so the same for any
         sum->loss += all[k].loss * (double)all[k].targets;
         sum->targets += all[k].targets;
+        sum->right += all[k].right;
     }
     return 0;
 }
@@ -384,8 +402,8 @@ int train_run(struct train_run *r, struct mr_error *err)
         fprintf(stderr, "millrace: weights are updated on the host: %s\n", why);
     cli_interrupt_waits(true);
     if (!a->c.quiet && !a->c.json && train_is_first(r) && r->info.step < (uint64_t)a->t.steps) {
-        printf("%zu tokens; %zu windows to learn, %zu held out\n", r->data.count, r->data.learnt,
-               r->data.held_out + r->held.held_out);
+        printf("%zu tokens; %zu %s to learn, %zu held out\n", r->data.count, r->data.learnt,
+               r->info.n_labels > 0 ? "texts" : "windows", r->data.held_out + r->held.held_out);
         (void)cli_flush(); // the end of the program says what failed
     }
     if (!a->config && a->warmup >= a->t.steps && train_is_first(r))

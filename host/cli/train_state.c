@@ -268,6 +268,33 @@ static int judge_rest(struct train_args *a, struct mr_error *err)
     return rc == 0 ? train_log_check(a->events, a->csv, a->svg, a->t.output, err) : rc;
 }
 
+// Those of the texts that are learnt, or else of those that are held out; NULL: it is no encoder.
+static const struct mr_labels *train_labels(const struct train_run *r)
+{
+    const struct mr_examples *e =
+        r->data.examples.types > 0 ? &r->data.examples : &r->held.examples;
+    return e->types > 0 ? &e->labels : NULL;
+}
+
+static int create_with_labels(const struct train_run *r, const struct mr_labels *labels,
+                              struct mr_error *err)
+{
+    const struct train_args *a = r->a;
+    const char **names = calloc((size_t)labels->count + 1, sizeof *names);
+    bool drawn = false;
+    for (int i = 0; names && i < labels->count; i++)
+        names[i] = labels->names[i];
+    int rc = names ? mr_trainer_create_labels(a->t.output, a->c.model, names, labels->count,
+                                              (uint64_t)a->t.train.seed, &drawn, err)
+                   : mr_fail(err, MR_ERR_MEMORY, "no memory for %d labels", labels->count);
+    free(names);
+    if (rc == 0 && drawn && !a->c.quiet)
+        fprintf(stderr,
+                "millrace: %s: has no classifier of %d labels; it is drawn from --seed %lld\n",
+                a->c.model, labels->count, (long long)a->t.train.seed);
+    return rc;
+}
+
 // A new state, or one that goes on. Rank 0's matter.
 static int find_state(struct train_run *r, struct mr_error *err)
 {
@@ -289,7 +316,8 @@ static int find_state(struct train_run *r, struct mr_error *err)
     if (rc == 0 && fresh)
         rc = train_learns_pairs(a)
                  ? mr_trainer_create_lora(a->t.output, a->c.model, a->t.positions, &a->pairs, err)
-                 : mr_trainer_create(a->t.output, a->c.model, a->t.positions, err);
+             : train_labels(r) ? create_with_labels(r, train_labels(r), err)
+                               : mr_trainer_create(a->t.output, a->c.model, a->t.positions, err);
     return rc == 0 && a->start ? keep_start(a, err) : rc;
 }
 

@@ -407,6 +407,13 @@ struct mr_trainer;
 // config.json and exports then say. MR_ERR_USAGE where positions are learned (GPT-2).
 int mr_trainer_create(const char *dir, const char *model, int positions, struct mr_error *err);
 
+// The same of an encoder (BERT), which learns to tell texts apart by `count` labels (docs/bert.md).
+// *drawn, unless NULL: whether pooler or classifier had to be drawn from `seed`, since the model
+// has none, or one of another number of labels. MR_ERR_USAGE where it is no encoder. With
+// mr_trainer_create() the state has the model's own labels.
+int mr_trainer_create_labels(const char *dir, const char *model, const char *const *labels,
+                             int count, uint64_t seed, bool *drawn, struct mr_error *err);
+
 // A LoRA adapter, which learns instead of the model (docs/lora.md).
 struct mr_lora_options {
     int rank;                   // 1..512
@@ -473,6 +480,7 @@ struct mr_trainer_info {
     // Layers, and what is behind the last one as one more; those of them that come over the link in
     // each pass, because the device's memory does not hold all: 0, or 3 and more.
     int units, streamed;
+    int n_labels; // of an encoder's classifier; else 0
 };
 
 void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info);
@@ -506,6 +514,7 @@ struct mr_micro_batch {
 struct mr_batch_loss {
     double loss; // nats a target, on average
     int64_t targets;
+    int64_t right; // of an encoder: texts whose likeliest label is theirs; all are `targets`
 };
 
 // Begins a step of so many micro-batches anew.

@@ -88,7 +88,8 @@ void mr_config_set_function(struct mr_config *c, unsigned function)
 struct mr_config mr_config_to_train(const struct mr_config *c)
 {
     struct mr_config trained = *c;
-    trained.learns_labels = mr_arch_of(c)->top.count > 0 && c->n_labels > 0 && !c->by_token;
+    trained.learns_labels = mr_arch_of(c)->top.count > 0 && c->n_labels > 0;
+    trained.by_token &= !trained.learns_labels;
     return trained;
 }
 
@@ -96,8 +97,8 @@ int mr_config_on_engine(const struct mr_config *c, struct mr_error *err)
 {
     if (mr_arch_of(c)->encoder)
         return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s is an encoder: embed, fill-mask and classify run it on devices; it "
-                       "writes no text, and is not packed or trained",
+                       "%s is an encoder: embed, fill-mask, classify and train run it on devices; "
+                       "it writes no text, and is not packed",
                        mr_arch_of(c)->title);
     return 0;
 }

@@ -25,7 +25,7 @@ const char *mr_arch_key(const struct mr_arch *arch, size_t member);
 // MR_ERR_USAGE for fewer, for more than MR_MAX_POSITIONS, and where positions are learned.
 int mr_config_set_positions(struct mr_config *c, int positions, struct mr_error *err);
 
-// The model as training has it: of an encoder that classifies texts, pooler and classifier are
+// The model as training has it: an encoder classifies whole texts, and pooler and classifier are
 // tensors as others.
 struct mr_config mr_config_to_train(const struct mr_config *c);
 

@@ -15,8 +15,8 @@ static const struct mr_config_key keys[] = {
     {"type_vocab_size", MR_KEY(n_types), MR_MAX_TYPES, 2},
 };
 
-static const struct mr_config_rate dropout[] = {{"attention_probs_dropout_prob", 0.1},
-                                                {"hidden_dropout_prob", 0.1}};
+static const struct mr_config_rate dropout[] = {
+    {"attention_probs_dropout_prob", 0.1}, {"hidden_dropout_prob", 0.1}, {"classifier_dropout", 0}};
 
 static const struct mr_config_setting settings[] = {
     {.key = "hidden_act", .function = true, .message = "activation function"},

@@ -56,6 +56,16 @@ bool mr_item_gradient_is_zero(const struct mr_item *item, enum mr_part part)
     return part == MR_BIAS && item->to == MR_K && item->epilogue != MR_ROTARY;
 }
 
+bool mr_item_on_host(const struct mr_arch *arch, const struct mr_item *item)
+{
+    bool is = false;
+    for (int i = 0; i < arch->front.count; i++)
+        is |= &arch->front.items[i] == item;
+    for (int i = 0; i < arch->top.count; i++)
+        is |= &arch->top.items[i] == item;
+    return is;
+}
+
 bool mr_item_tied(const struct mr_arch *arch, const struct mr_item *item)
 {
     if (item->kind != MR_LINEAR || item->to != MR_RESULT)

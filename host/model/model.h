@@ -211,6 +211,9 @@ bool mr_item_gradient_is_zero(const struct mr_item *item, enum mr_part part);
 // Is there anything of it in the weight stream?
 bool mr_item_streams(const struct mr_item *item);
 
+// Does the host compute it in training? What is in front of an encoder's layers, and on top.
+bool mr_item_on_host(const struct mr_arch *arch, const struct mr_item *item);
+
 // Is its matrix that of a table?
 bool mr_item_tied(const struct mr_arch *arch, const struct mr_item *item);
 

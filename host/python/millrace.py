@@ -106,7 +106,7 @@ class _TrainerOptions(Structure):
 class _TrainerInfo(Structure):
     _fields_ = [("step", c_uint64), ("parameters", c_uint64), ("tensors", c_size_t), ("vocab_size", c_int),
                 ("n_positions", c_int), ("tokens", c_int), ("device_bytes", c_uint64), ("note", c_ubyte * 256), ("optimizer", c_int),
-                ("trainable", c_uint64), ("adapter", c_bool), ("units", c_int), ("streamed", c_int)]
+                ("trainable", c_uint64), ("adapter", c_bool), ("units", c_int), ("streamed", c_int), ("n_labels", c_int)]
 
 
 class _MicroBatch(Structure):
@@ -116,7 +116,7 @@ class _MicroBatch(Structure):
 
 
 class _BatchLoss(Structure):
-    _fields_ = [("loss", c_double), ("targets", c_int64)]
+    _fields_ = [("loss", c_double), ("targets", c_int64), ("right", c_int64)]
 
 
 class _TrainerUpdate(Structure):

@@ -10,12 +10,13 @@
 #include "pack/hash.h"
 #include "store/adapter.h"
 
-const char *mr_store_carried_name(int i)
+const char *mr_store_carried_name(const struct mr_config *c, int i)
 {
+    enum { MERGES = 4 }; // of encoders: a word's pieces are in vocab.txt
     static const char *const names[MR_STORE_CARRIED] = {
         "config.json", "tokenizer.json",    "tokenizer_config.json",   "vocab.json",
         "merges.txt",  "added_tokens.json", "special_tokens_map.json", "generation_config.json"};
-    return names[i];
+    return i == MERGES && mr_arch_of(c)->encoder ? "vocab.txt" : names[i];
 }
 
 struct copy {
@@ -36,20 +37,24 @@ static struct mr_store_carried sum_of(const void *data, size_t size)
 }
 
 static int carry(struct mr_store *s, const struct mr_directory *d, const char *path, int i,
-                 int positions, struct mr_error *err)
+                 const struct mr_store_options *options, struct mr_error *err)
 {
     struct mr_file file = {0};
     char *text = NULL;
     int rc = mr_file_map(&file, path, err);
     struct copy c = {d, file.data, file.size};
-    if (rc == 0 && i == 0 && positions > 0) {
+    if (rc == 0 && i == 0 && options->n_labels > 0) {
+        rc = mr_config_with_labels(&text, (const char *)file.data, file.size, options->labels,
+                                   options->n_labels, path, err);
+        c = (struct copy){d, text, text ? strlen(text) : 0};
+    } else if (rc == 0 && i == 0 && options->positions > 0) {
         rc = mr_config_with_integer(&text, (const char *)file.data, file.size,
                                     mr_arch_key(mr_arch_of(&s->config), MR_KEY(n_positions)),
-                                    positions, path, err);
+                                    options->positions, path, err);
         c = (struct copy){d, text, text ? strlen(text) : 0};
     }
     if (rc == 0)
-        rc = mr_directory_file(d, mr_store_carried_name(i), put_copy, &c, err);
+        rc = mr_directory_file(d, mr_store_carried_name(&s->config, i), put_copy, &c, err);
     if (rc == 0)
         s->header->carried[i] = sum_of(c.data, c.size);
     free(text);
@@ -72,15 +77,15 @@ static int write_settings(struct mr_store *s, const struct mr_directory *d, stru
 }
 
 int mr_store_carry(struct mr_store *s, const struct mr_directory *d, const char *from,
-                   int positions, struct mr_error *err)
+                   const struct mr_store_options *options, struct mr_error *err)
 {
     int rc = 0;
     for (int i = 0; i < MR_STORE_CARRIED && rc == 0; i++) {
-        char *path = mr_path_join(from, mr_store_carried_name(i), err);
+        char *path = mr_path_join(from, mr_store_carried_name(&s->config, i), err);
         if (!path)
             return MR_ERR_MEMORY;
         if (mr_file_exists(path))
-            rc = carry(s, d, path, i, positions, err);
+            rc = carry(s, d, path, i, options, err);
         free(path);
     }
     return rc == 0 && s->adapter ? write_settings(s, d, err) : rc;
@@ -111,7 +116,7 @@ int mr_store_carried_check(const struct mr_store *s, struct mr_error *err)
 {
     int rc = 0;
     for (int i = 0; i < MR_STORE_CARRIED && rc == 0; i++)
-        rc = check_file(s, mr_store_carried_name(i), &s->header->carried[i], err);
+        rc = check_file(s, mr_store_carried_name(&s->config, i), &s->header->carried[i], err);
     return rc == 0 && s->adapter
                ? check_file(s, MR_PEFT_CONFIG, mr_store_settings(s->header, &s->layout), err)
                : rc;

@@ -7,13 +7,13 @@
 #include "checkpoint/directory.h"
 #include "store/patch.h"
 
-// Copies what `from` has of them, and notes it in the header. Unless `positions` is 0, config.json
-// gets that number of them.
+// Copies what `from` has of them, and notes it in the header. config.json gets the positions and
+// the labels that the options have.
 int mr_store_carry(struct mr_store *s, const struct mr_directory *d, const char *from,
-                   int positions, struct mr_error *err);
+                   const struct mr_store_options *options, struct mr_error *err);
 // Are the copies in the store's directory as they were?
 int mr_store_carried_check(const struct mr_store *s, struct mr_error *err);
 // Name i of MR_STORE_CARRIED; the first is config.json.
-const char *mr_store_carried_name(int i);
+const char *mr_store_carried_name(const struct mr_config *c, int i);
 
 #endif

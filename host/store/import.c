@@ -9,6 +9,7 @@
 #include "checkpoint/narrow.h"
 #include "checkpoint/peft.h"
 #include "checkpoint/safetensors_write.h"
+#include "checkpoint/synthetic.h"
 #include "common/file.h"
 #include "store/adapter.h"
 #include "store/carried.h"
@@ -43,8 +44,26 @@ static int import_patch(void *arg, size_t i, int worker, struct mr_error *err)
     return mr_store_write_end(&w, rc, err);
 }
 
+// A tensor of the classifier, if the checkpoint has it for as many labels of whole texts.
+static const struct mr_tensor *of_top(const struct mr_tensor *t, const struct mr_checkpoint *c,
+                                      size_t n)
+{
+    return t && t->count == n && !mr_checkpoint_config(c)->by_token ? t : NULL;
+}
+
+// As transformers draws a head: deviations of 0.02, biases of 0.
+static void draw(float *natural, size_t n, bool vector, uint64_t seed)
+{
+    uint64_t state = seed * 0x9E3779B97F4A7C15u + 0x2545F4914F6CDD1Du;
+    state |= state == 0;
+    for (int i = 0; i < 16; i++)
+        (void)mr_synthetic_normal(&state);
+    for (size_t k = 0; k < n; k++)
+        natural[k] = vector ? 0 : 0.02F * mr_synthetic_normal(&state);
+}
+
 static int import_tensor(struct mr_store *s, const struct mr_checkpoint *checkpoint, size_t i,
-                         struct mr_error *err)
+                         const struct mr_store_options *options, struct mr_error *err)
 {
     const struct mr_store_tensor *t = &s->layout.tensor[i];
     struct mr_tensor_spec spec = mr_tensor_spec(&s->config, i);
@@ -52,12 +71,19 @@ static int import_tensor(struct mr_store *s, const struct mr_checkpoint *checkpo
     int layer = spec.layer < 0 ? s->config.n_layer : spec.layer;
     const struct mr_tensor *from = mr_checkpoint_item(checkpoint, layer, spec.item, spec.part);
     float *natural = malloc(n * sizeof *natural);
+    bool top = spec.item->kind == MR_LINEAR && mr_item_on_host(mr_arch_of(&s->config), spec.item);
     char name[MR_NAME];
     int rc = 0;
+    if (top)
+        from = of_top(from, checkpoint, n);
     if (!natural)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu weights of %s", n,
                        mr_store_tensor_name(s, i, name));
-    if (!from || mr_tensor_read_f32(from, 0, n, natural) < 0)
+    if (!from && top) {
+        draw(natural, n, spec.cols == 0, options->seed + ((uint64_t)i << 32));
+        if (options->drawn)
+            *options->drawn = true;
+    } else if (!from || mr_tensor_read_f32(from, 0, n, natural) < 0)
         rc = mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read as fp32",
                      mr_store_tensor_name(s, i, name));
     for (size_t k = 0; k < n && rc == 0; k++)
@@ -69,20 +95,23 @@ static int import_tensor(struct mr_store *s, const struct mr_checkpoint *checkpo
     if (rc == 0)
         rc = mr_store_tasks(s->pool, t->patch, t->patches, import_patch,
                             &(struct import){s, natural}, err);
-    if (rc == 0)
+    if (rc == 0 && from)
         mr_tensor_release(from, 0, n);
     free(natural);
     return rc;
 }
 
 int mr_store_import(struct mr_store *s, const struct mr_checkpoint *checkpoint,
-                    const volatile sig_atomic_t *stop, struct mr_error *err)
+                    const struct mr_store_options *options, struct mr_error *err)
 {
+    const volatile sig_atomic_t *stop = options->stop;
     int rc = 0;
+    if (options->drawn)
+        *options->drawn = false;
     for (size_t i = 0; i < s->layout.tensors && rc == 0; i++) {
         if (stop && *stop)
             return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
-        rc = import_tensor(s, checkpoint, i, err);
+        rc = import_tensor(s, checkpoint, i, options, err);
     }
     return rc;
 }
@@ -277,7 +306,7 @@ static int put_weights(void *arg, FILE *f, struct mr_error *err)
 
 static int export_carried(struct export *x, int i, struct mr_error *err)
 {
-    const char *name = mr_store_carried_name(i);
+    const char *name = mr_store_carried_name(&x->s->config, i);
     char *path = mr_path_join(x->s->dir, name, err);
     int rc = path ? mr_file_map(&x->file, path, err) : MR_ERR_MEMORY;
     if (rc == 0)

@@ -7,7 +7,7 @@
 
 // Fills side 0 with the weights of a checkpoint and moments of zero, of step 0.
 int mr_store_import(struct mr_store *s, const struct mr_checkpoint *checkpoint,
-                    const volatile sig_atomic_t *stop, struct mr_error *err);
+                    const struct mr_store_options *options, struct mr_error *err);
 
 // Writes the factors of s->adapter.
 int mr_store_import_adapter(struct mr_store *s, struct mr_error *err);

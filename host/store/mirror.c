@@ -29,15 +29,17 @@ static void write_patch(const struct mr_store *s, const struct mr_store_patch *p
     }
 }
 
-// Tables are looked up in the master weights; the streams have all others.
-static int spread_tables(struct mr_store *s, const struct mr_ranks *ranks, struct mr_error *err)
+// Tables are looked up in the master weights, and the host reads those that it computes with; the
+// streams have all others.
+static int spread_masters(struct mr_store *s, const struct mr_ranks *ranks, struct mr_error *err)
 {
     float *buffer = malloc((size_t)MR_PATCH * MR_PATCH * sizeof *buffer);
     if (!buffer)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a patch of weights");
     for (size_t i = 0; i < s->model->tensors; i++) {
         const struct mr_store_tensor *t = &s->model->tensor[i];
-        if (mr_tensor_spec(&s->config, i).item->kind != MR_EMBED)
+        const struct mr_item *item = mr_tensor_spec(&s->config, i).item;
+        if (item->kind != MR_EMBED && !mr_item_on_host(mr_arch_of(&s->config), item))
             continue;
         for (size_t k = t->patch; k < t->patch + t->patches; k++) {
             const struct mr_store_patch *p = &s->model->patch[k];
@@ -80,7 +82,7 @@ int mr_store_spread(struct mr_store *s, const struct mr_ranks *ranks, struct mr_
     spread_header(s, ranks);
     for (enum mr_volume_file f = MR_V_STREAM; f <= MR_V_TURNED; f++)
         mr_ranks_send(ranks, s->volume->data[f], s->volume->size[f]);
-    return spread_tables(s, ranks, err);
+    return spread_masters(s, ranks, err);
 }
 
 // ---- gradients ---------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ static int fill(struct mr_store *s, const struct mr_checkpoint *checkpoint,
         s->header->lineage = mr_store_begins(s->header).lineage;
     if (rc == 0)
         rc = s->adapter ? mr_store_import_adapter(s, err)
-                        : mr_store_import(s, checkpoint, options->stop, err);
+                        : mr_store_import(s, checkpoint, options, err);
     if (rc == 0)
         rc = s->volume->sync(s->volume, MR_V_STATE, err);
     return rc < 0 ? rc : mr_store_header_write(s->header, s->volume, err);
@@ -164,6 +164,7 @@ static int check_expected(const struct mr_store *s, const struct mr_config *expe
                           struct mr_error *err)
 {
     struct mr_config other = expected ? *expected : s->config;
+    other.n_labels = s->config.n_labels; // a training may have others than its model
     if (mr_store_model(&other) == mr_store_model(&s->config))
         return 0;
     other.n_positions = s->config.n_positions;
@@ -333,7 +334,8 @@ int mr_store_open(struct mr_store **store, const char *dir, const struct mr_stor
     int rc = mr_volume_open(&volume, dir, err);
     if (rc < 0)
         return rc;
-    rc = mr_config_load_from(&config, dir, err);
+    rc = mr_config_load_either_from(&config, dir, err);
+    config = mr_config_to_train(&config);
     if (rc == 0)
         rc = read_adapter(&adapter, dir, &config, err);
     if (rc < 0) {
@@ -370,6 +372,20 @@ static int new_adapter(struct adapter_of *a, const char *from, const struct mr_c
     return mr_fail(err, MR_ERR_IO, "%s: %s", from, strerror(errno));
 }
 
+static int take_labels(struct mr_config *config, const char *from,
+                       const struct mr_store_options *options, struct mr_error *err)
+{
+    if (options->n_labels == 0)
+        return 0;
+    if (!config->learns_labels)
+        return mr_fail(err, MR_ERR_USAGE, "%s: is no encoder, which would learn labels", from);
+    if (options->n_labels > MR_MAX_LABELS)
+        return mr_fail(err, MR_ERR_USAGE, "%d labels; at most %d", options->n_labels,
+                       MR_MAX_LABELS);
+    config->n_labels = options->n_labels;
+    return 0;
+}
+
 static int create_in(const struct mr_directory *d, const char *from,
                      const struct mr_checkpoint *checkpoint, const struct mr_store_options *options,
                      struct mr_error *err)
@@ -379,8 +395,10 @@ static int create_in(const struct mr_directory *d, const char *from,
     struct mr_store *s;
     struct mr_store_layout l = {0};
     struct adapter_of adapter = {0};
-    struct mr_config config = *mr_checkpoint_config(checkpoint);
-    int rc = mr_config_set_positions(&config, options->positions, err);
+    struct mr_config config = mr_config_to_train(mr_checkpoint_config(checkpoint));
+    int rc = take_labels(&config, from, options, err);
+    if (rc == 0)
+        rc = mr_config_set_positions(&config, options->positions, err);
     if (rc == 0)
         rc = new_adapter(&adapter, from, &config, options->adapter, err);
     if (rc == 0)
@@ -398,7 +416,7 @@ static int create_in(const struct mr_directory *d, const char *from,
     rc = open_store(&s, d->dir, volume, &config, &adapter, checkpoint, options, err);
     if (rc < 0)
         return rc;
-    rc = mr_store_carry(s, d, from, options->positions, err);
+    rc = mr_store_carry(s, d, from, options, err);
     if (rc == 0)
         rc = mr_store_header_write(s->header, s->volume, err);
     mr_store_close(s);
@@ -428,7 +446,7 @@ int mr_store_create(const char *dir, const char *from, const struct mr_store_opt
     struct mr_directory d;
     int rc = refuse_headless(dir, err);
     if (rc == 0)
-        rc = mr_checkpoint_open(&checkpoint, from, err);
+        rc = mr_checkpoint_open_either(&checkpoint, from, err);
     if (rc < 0)
         return rc;
     rc = mr_directory_open(&d, dir, options->stop, err);

@@ -30,7 +30,14 @@ struct mr_store_options {
     // matrices learn; NULL: the whole model.
     const struct mr_lora_options *adapter;
     const char *base; // of an adapter's: its model's directory; NULL: where it was when it was made
-    bool alone;       // of an adapter's: without its model, to be exported; it has no streams
+    // Of a new one of an encoder: what its classifier tells apart; n_labels 0: as the checkpoint
+    // has it. Where that has no classifier for as many, it is drawn, and so is a pooler that is not
+    // there; *drawn, unless NULL, says so.
+    const char *const *labels;
+    int n_labels;
+    uint64_t seed;
+    bool *drawn;
+    bool alone; // of an adapter's: without its model, to be exported; it has no streams
 };
 
 // Makes the state of a new training from the Hugging Face directory `from`: its weights in fp32,

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# millrace train of an encoder: texts with labels, the classifier, accuracy, the same bytes on the simulated RTL, with
+# several engines and after a stop, the exported model; refusals. Prints TAP; runs from the repository's root.
+set -u
+. tests/tools/tap.sh
+build=${BUILD:-build}
+vocab=tests/fixtures/wordpiece/vocab.txt
+${CC:-gcc} -std=c17 -D_GNU_SOURCE -Ihost -Ihost/include -I"$build/gen" -Itests -o "$work/bert-model" tests/tools/bert-model.c \
+    "$build/libmillrace.a" -ljansson -lm || exit 1
+model() { # NAME CLASS [MORE]
+    mkdir "$work/$1" && "$work/bert-model" "$work/$1" $vocab "$2" "${3:-}" || exit 1
+}
+none=',"hidden_dropout_prob":0,"attention_probs_dropout_prob":0'
+model plain BertModel "$none"
+model labels BertForSequenceClassification "$none,\"id2label\":{\"0\":\"no\",\"1\":\"yes\"}"
+{
+    printf 'label\tsentence\n'
+    for i in $(seq 10); do printf '1\tthe good film %d is nice\n0\ta bad bad film it was\n' "$i"; done
+} >"$work/films.tsv"
+"$millrace" data "$work/plain" "$work/films.tsv" -o "$work/films.h5" --text-field sentence --labels no,yes --sequence 24 >"$work/out" || exit 1
+train() { # STATE MODEL OPTIONS...
+    "$millrace" train "$work/$2" --data "$work/films.h5" -o "$work/$1" --lr "${rate:-3e-3}" --batch 4 --accumulate 2 --seed 3 "${@:3}" \
+        >"$work/$1.out" 2>"$work/$1.err"
+}
+# ---- what is said
+train first plain --steps 4 --eval-every 2 --export "$work/tuned"
+ok texts_are_counted grep -qE '^[0-9]+ tokens; 18 texts to learn, 2 held out$' "$work/first.out"
+ok accuracy_is_said grep -qE '^step 4 +held out 0\.[0-9]+  accuracy [0-9.]+ % \(2 texts\)$' "$work/first.out"
+ok a_drawn_classifier_is_said grep -qF 'plain: has no classifier of 2 labels; it is drawn from --seed 3' "$work/first.err"
+train own labels --steps 1 --json
+ok one_that_is_there_is_kept test ! -s "$work/own.err"
+ok accuracy_is_in_json grep -qE '"heldout_loss":[0-9.]+,"targets":2,"windows":2,"held_out":2,"accuracy":(0|0\.5|1)\.?0?\}' "$work/own.out"
+
+# ---- the same bytes
+train stopped plain --steps 2
+train stopped plain --steps 4
+ok a_stop_changes_nothing cmp "$work/first/state" "$work/stopped/state"
+ok it_goes_on grep -qF 'stopped: goes on at step 3 of 4' "$work/stopped.out"
+train chunks plain --steps 4 -d model:sim --chunk 32 --recompute
+ok chunks_change_nothing cmp "$work/first/state" "$work/chunks/state"
+train engines plain --steps 4 --engines 2
+ok engines_change_nothing cmp "$work/first/state" "$work/engines/state"
+train model plain --steps 1 -d model:tinyt
+train rtl plain --steps 1 -d sim:tinyt
+ok the_rtl_has_the_same_bytes cmp "$work/model/state" "$work/rtl/state"
+
+# ---- the model
+rate=1e-2 train more plain --steps 40 --heldout 0 --export "$work/learnt"
+"$millrace" classify "$work/learnt" 'the good film 3 is nice' >"$work/out"
+ok it_has_learnt grep -qE '^0\.[0-9]+ yes$' "$work/out"
+ok a_state_is_exported "$millrace" export "$work/first" "$work/again" -q
+ok exports_are_the_same cmp "$work/tuned/model.safetensors" "$work/again/model.safetensors"
+ok the_vocabulary_goes_along cmp "$work/plain/vocab.txt" "$work/tuned/vocab.txt"
+ok an_export_has_its_class grep -qF '"BertForSequenceClassification"' "$work/tuned/config.json"
+train on tuned --steps 1
+ok an_export_begins_a_training test ! -s "$work/on.err"
+
+# ---- refusals
+x="-o $work/x --steps 1"
+exits train_encoder_of_a_text 2 "an encoder learns texts with labels; 'millrace data' makes a file" train "$work/plain" --data "$work/films.tsv" $x
+"$millrace" data models/demo models/demo/heldout.txt -o "$work/windows.h5" --sequence 16 -q
+exits train_encoder_of_windows 3 'windows.h5: ' train "$work/plain" --data "$work/windows.h5" $x
+exits train_encoder_lora 2 'are not for encoders' train "$work/plain" --data "$work/films.h5" $x --lora r=2
+"$millrace" data "$work/plain" "$work/films.tsv" -o "$work/other.h5" --text-field sentence --labels bad,good --sequence 24 >"$work/out"
+exits train_encoder_other_held_labels 3 'has other labels than' train "$work/plain" --data "$work/films.h5" --heldout-data "$work/other.h5" $x
+exits train_encoder_other_labels 2 'began with another text than' train "$work/plain" --data "$work/other.h5" -o "$work/first" --steps 5 --batch 4 --accumulate 2 --seed 3
+ok nothing_is_left test ! -e "$work/x"
+done_testing
