@@ -120,10 +120,17 @@ static int open_texts(struct train_data *d, const struct mr_encoder *encoder,
     return rc;
 }
 
-// Held-out texts have no other labels than those that are learnt.
-static int same_labels(const struct train_run *r, struct mr_error *err)
+// As many as a configuration says. Held-out texts have no others than those that are learnt.
+static int check_labels(const struct train_run *r, struct mr_error *err)
 {
+    const struct mr_training *t = &r->a->t;
     const struct mr_labels *a = &r->data.examples.labels, *b = &r->held.examples.labels;
+    int count = a->count > 0 ? a->count : b->count;
+    if (t->model.labels > 0 && t->model.labels != count)
+        return mr_fail(err, MR_ERR_FIT, "%s: %d, and %s has %d labels", t->model.labels_where,
+                       t->model.labels, a->count > 0 ? t->train.data : t->held[0].data, count);
+    if (a->count == 0 || b->count == 0)
+        return 0;
     bool same = a->count == b->count;
     for (int i = 0; same && i < a->count; i++)
         same = strcmp(a->names[i], b->names[i]) == 0;
@@ -150,7 +157,7 @@ static int open_all_texts(struct train_run *r, struct mr_error *err)
         rc = open_texts(&r->held, encoder, &config, &t->held[0], 1, err);
     }
     mr_encoder_close(encoder);
-    return rc == 0 && r->held.held_out > 0 && r->data.learnt > 0 ? same_labels(r, err) : rc;
+    return rc == 0 ? check_labels(r, err) : rc;
 }
 
 // What --lora, --adapter or lora_params say.
@@ -264,7 +271,7 @@ static int find_model(struct train_args *a, struct mr_error *err)
     bool eval = a->t.mode == MR_EVAL || a->t.mode == MR_EVAL_ALL;
     int rc = path ? 0 : eval ? find_last(a, err) : find_start(a, err);
     struct mr_config config;
-    rc = rc == 0 ? mr_config_load_from(&config, a->c.model, err) : rc;
+    rc = rc == 0 ? mr_config_load_either_from(&config, a->c.model, err) : rc;
     return rc == 0 ? mr_training_fits(&a->t, &config, err) : rc;
 }
 

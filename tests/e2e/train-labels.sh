@@ -56,6 +56,20 @@ ok an_export_has_its_class grep -qF '"BertForSequenceClassification"' "$work/tun
 train on tuned --steps 1
 ok an_export_begins_a_training test ! -s "$work/on.err"
 
+# ---- a configuration
+cat >"$work/classifier.yaml" <<END
+train_input: {data_processor: SST2DataProcessor, data_dir: $work/films.h5, batch_size: 4, shuffle: true, shuffle_seed: 1}
+eval_input: {data_processor: SST2DataProcessor, data_dir: $work/films.h5, batch_size: 4}
+model: {name: bert/classifier, num_labels: 2, hidden_size: 20, num_hidden_layers: 2, num_heads: 4, filter_size: 36, dropout_rate: 0}
+optimizer: {optimizer_type: AdamW, learning_rate: 1e-3}
+runconfig: {max_steps: 4, checkpoint_steps: 4}
+END
+"$millrace" train "$work/classifier.yaml" -m train_and_eval -o "$work/by-file" --checkpoint_path "$work/plain" >"$work/out" 2>"$work/err"
+ok a_configuration_trains grep -qE '^step 4 +held out 0\.[0-9]+  accuracy [0-9.]+ % \(20 texts\)$' "$work/out"
+last=$(grep 'step 4 .*held out' "$work/out")
+"$millrace" train "$work/classifier.yaml" -m eval_all -o "$work/by-file" >"$work/out"
+ok its_checkpoint_has_the_accuracy grep -qF "$last" "$work/out"
+
 # ---- refusals
 x="-o $work/x --steps 1"
 exits train_encoder_of_a_text 2 "an encoder learns texts with labels; 'millrace data' makes a file" train "$work/plain" --data "$work/films.tsv" $x
@@ -65,5 +79,7 @@ exits train_encoder_lora 2 'are not for encoders' train "$work/plain" --data "$w
 "$millrace" data "$work/plain" "$work/films.tsv" -o "$work/other.h5" --text-field sentence --labels bad,good --sequence 24 >"$work/out"
 exits train_encoder_other_held_labels 3 'has other labels than' train "$work/plain" --data "$work/films.h5" --heldout-data "$work/other.h5" $x
 exits train_encoder_other_labels 2 'began with another text than' train "$work/plain" --data "$work/other.h5" -o "$work/first" --steps 5 --batch 4 --accumulate 2 --seed 3
+sed 's/num_labels: 2/num_labels: 3/' "$work/classifier.yaml" >"$work/three.yaml"
+exits train_encoder_number_of_labels 3 'num_labels: 3, and .*films.h5 has 2 labels' train "$work/three.yaml" -o "$work/x" --checkpoint_path "$work/plain"
 ok nothing_is_left test ! -e "$work/x"
 done_testing
