@@ -62,11 +62,14 @@ static int stopped(void *arg, size_t done, size_t total)
 }
 
 static int open_encoder(struct mr_encoder *e, const char *dir, const char *device,
-                        struct mr_error *err)
+                        const struct mr_encoder_options *opt, struct mr_error *err)
 {
     bool cpu = !device || strcmp(device, "cpu:") == 0;
-    const struct mr_pack_options pack = {
-        .encoder = true, .smooth = true, .describe = cpu, .progress = stopped};
+    const struct mr_pack_options pack = {.encoder = true,
+                                         .smooth = true,
+                                         .describe = cpu,
+                                         .calibrate = cpu ? NULL : opt->calibrate,
+                                         .progress = stopped};
     int rc = cpu ? 0 : mr_device_open(&e->dev, device, err);
     if (rc == 0)
         rc = mr_pack_directory(&e->packed, dir, &pack, err);
@@ -83,18 +86,19 @@ static int open_encoder(struct mr_encoder *e, const char *dir, const char *devic
         rc = read_labels(e, dir, err);
     if (!rc && device)
         rc = cpu ? mr_cpu_open(&e->cpu, e->packed.checkpoint, err)
-                 : mr_encode_open(&e->device, &e->packed, e->dev, err);
+                 : mr_encode_open(&e->device, &e->packed, e->dev, opt->two_pass, err);
     return rc ? rc : mr_cpu_heads_open(&e->heads, e->packed.checkpoint, err);
 }
 
 int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *device,
-                    struct mr_error *err)
+                    const struct mr_encoder_options *opt, struct mr_error *err)
 {
+    static const struct mr_encoder_options none;
     *encoder = NULL;
     struct mr_encoder *e = calloc(1, sizeof *e);
     if (!e)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
-    int rc = open_encoder(e, dir, device, err);
+    int rc = open_encoder(e, dir, device, opt ? opt : &none, err);
     if (rc) {
         mr_encoder_close(e);
         return rc;

@@ -152,7 +152,7 @@ int data_of_labels(const struct data_args *a)
     enum { USUAL = 128 };
     struct mr_error err = {0};
     struct run r = {.a = a, .start = mr_seconds()};
-    int rc = mr_encoder_open(&r.encoder, a->c.model, NULL, &err);
+    int rc = mr_encoder_open(&r.encoder, a->c.model, NULL, NULL, &err);
     if (rc == 0) {
         mr_encoder_get_info(r.encoder, &r.info);
         int most = r.info.max_tokens;

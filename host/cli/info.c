@@ -149,7 +149,7 @@ static int show_encoder(const struct cli_common *c)
     struct mr_error err = {0};
     struct mr_encoder *encoder;
     struct mr_encoder_info i;
-    if (mr_encoder_open(&encoder, c->model, "cpu:", &err) < 0)
+    if (mr_encoder_open(&encoder, c->model, "cpu:", NULL, &err) < 0)
         return cli_fail(&err);
     mr_encoder_get_info(encoder, &i);
     int status = EXIT_OK;

@@ -254,13 +254,13 @@ static int draw(struct plan *p, const char *model, struct mr_error *err)
 // Texts of 128 tokens, unless --length says otherwise; decoders have positions.
 static int take_kind(struct plan *p, struct plan_args *a)
 {
-    bool decodes = a->n_positions > 0 || a->prefill > 0 || a->svg || a->c.session.two_pass;
+    bool decodes = a->n_positions > 0 || a->prefill > 0 || a->svg;
     if (!p->encoder && a->n_lengths > 0)
         return cli_usage(&cmd_plan, "--length goes with --train, or with an encoder");
     if (p->encoder && (decodes || p->format != MR_FORMAT_MXINT8))
         return cli_usage(&cmd_plan,
-                         "%s is an encoder: it has texts (--length, --batch) in mxint8 and one "
-                         "pass, and no --positions, --prefill or --svg",
+                         "%s is an encoder: it has texts (--length, --batch) in mxint8, and no "
+                         "--positions, --prefill or --svg",
                          mr_arch_of(&p->model)->title);
     if (p->encoder && a->n_lengths == 0) {
         a->lengths[a->n_lengths++] = 128;

@@ -76,7 +76,8 @@ int cli_answer_texts(const struct cli_command *cmd, const struct cli_texts *t,
         return cli_no_model();
     if (!t->text && !t->file && isatty(STDIN_FILENO))
         return cli_usage(cmd, "the text is missing");
-    int rc = mr_encoder_open(&encoder, t->c.model, t->c.device, &err);
+    const struct mr_encoder_options opt = {t->c.session.two_pass, t->c.load.calibrate};
+    int rc = mr_encoder_open(&encoder, t->c.model, t->c.device, &opt, &err);
     if (rc == 0 && t->text) {
         struct mr_encoder_text text = {.text = t->text,
                                        .size = strlen(t->text),

@@ -54,6 +54,16 @@ json_t *cli_json_floats(const float *x, int count);
          .help = "cpu: (fp32), or an engine, in MXINT8: model:, sim:, xrt:, pci:",                 \
          .def = "cpu:",                                                                            \
          CLI_AT(TYPE, t.c.device)},                                                                \
+        {.name = "two-pass",                                                                       \
+         .kind = CLI_FLAG,                                                                         \
+         .help = "on an engine: second activation pass, more exact; half the rows a run",          \
+         CLI_AT(TYPE, t.c.session.two_pass)},                                                      \
+        {.name = "calibrate",                                                                      \
+         .kind = CLI_PATH,                                                                         \
+         .value = "FILE",                                                                          \
+         .help = "on an engine: make up for rounding errors, by texts like those to come, one a "  \
+                 "line",                                                                           \
+         CLI_AT(TYPE, t.c.load.calibrate)},                                                        \
     {                                                                                              \
         .name = "truncate", .kind = CLI_FLAG,                                                      \
         .help = "cut texts that are too long for the model, which are refused otherwise",          \

@@ -147,7 +147,7 @@ static int open_all_texts(struct train_run *r, struct mr_error *err)
     struct mr_config config;
     int rc = mr_config_load_either_from(&config, r->a->c.model, err);
     if (rc == 0)
-        rc = mr_encoder_open(&encoder, r->a->c.model, NULL, err);
+        rc = mr_encoder_open(&encoder, r->a->c.model, NULL, NULL, err);
     if (rc < 0)
         return rc;
     if (t->mode == MR_TRAIN || t->mode == MR_TRAIN_AND_EVAL)

@@ -69,9 +69,10 @@ static int make_room(struct mr_encode *e, struct mr_error *err)
 }
 
 int mr_encode_open(struct mr_encode **encode, const struct mr_packed *packed, struct mr_device *dev,
-                   struct mr_error *err)
+                   bool two_pass, struct mr_error *err)
 {
     const struct mr_device_info *info = mr_device_info(dev);
+    int slots = two_pass ? info->g.t / 2 : info->g.t;
     struct mr_encode *e = calloc(1, sizeof *e);
     *encode = NULL;
     if (!e)
@@ -80,11 +81,12 @@ int mr_encode_open(struct mr_encode **encode, const struct mr_packed *packed, st
                             .c = &packed->config,
                             .dev = dev,
                             .channels = info->g.n,
-                            .chunk = info->g.t < MR_PROGRAM_ROWS ? info->g.t : MR_PROGRAM_ROWS};
+                            .two_pass = two_pass,
+                            .chunk = slots < MR_PROGRAM_ROWS ? slots : MR_PROGRAM_ROWS};
     e->d = mr_dims_of(e->c);
     int64_t beats = mr_stream_beats(e->c, MR_FORMAT_MXINT8, e->channels);
     const struct mr_program_stage all = {.last = e->c->n_layer, .save = true};
-    int rc = mr_engine_holds(&info->g, info->config, e->c, false, err);
+    int rc = mr_engine_holds(&info->g, info->config, e->c, two_pass, err);
     if (rc == 0 && beats > UINT32_MAX)
         rc = mr_fail(err, MR_ERR_FIT, "the weight stream has more than 2^32 beats a channel");
     e->beats = (uint32_t)beats;

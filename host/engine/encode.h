@@ -10,10 +10,11 @@
 
 struct mr_encode;
 
-// Puts the weights into the device's memory. `packed` (MXINT8) and `dev` must outlive it.
+// Puts the weights into the device's memory. `packed` (MXINT8) and `dev` must outlive it. two_pass:
+// activations and what their rounding leaves; half the rows a run.
 // MR_ERR_FIT, with what is too large, where the device does not hold the model.
 int mr_encode_open(struct mr_encode **encode, const struct mr_packed *packed, struct mr_device *dev,
-                   struct mr_error *err);
+                   bool two_pass, struct mr_error *err);
 void mr_encode_close(struct mr_encode *encode);
 
 // As mr_cpu_encode(). A text's rows have the same bits whatever other texts there are, and whether

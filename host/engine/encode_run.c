@@ -22,6 +22,7 @@ int encode_run(struct mr_encode *e, const struct encode_run *run, struct mr_erro
     w[MR_RUN_MAGIC] = MR_MAGIC_RUN;
     w[MR_RUN_N_CMDS] = w[MR_RUN_PROG_BEATS] = (uint32_t)p->count;
     w[MR_RUN_N_ROWS] = (uint32_t)run->rows;
+    w[MR_RUN_FLAGS] = e->two_pass;
     put_u64(w + MR_RUN_PROG_LO, run->program_at);
     put_u64(w + MR_RUN_INPUT_LO, run->input);
     put_u64(w + MR_RUN_RESULT_LO, run->result);

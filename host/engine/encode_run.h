@@ -38,6 +38,7 @@ struct mr_encode {
     struct mr_device *dev;
     struct mr_dims d;
     struct mr_program program;
+    bool two_pass;
     int channels, chunk;                                   // rows a run
     uint64_t stream[ENCODE_CHANNELS], kv[ENCODE_CHANNELS]; // of each channel
     uint64_t input, result, desc, program_at;

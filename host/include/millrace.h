@@ -605,10 +605,16 @@ struct mr_encoder_info {
     bool by_token;           // which is for each token
 };
 
+struct mr_encoder_options {
+    bool two_pass;         // on a device: as in struct mr_session_options; half the rows a run
+    const char *calibrate; // on a device: as in struct mr_load_options; a file of texts, one a line
+};
+
 // A Hugging Face directory of an encoder with its tokenizer. On a device other than "cpu:" the
-// weights are MXINT8. device NULL: for its tokens and labels alone; nothing is computed.
+// weights are MXINT8. device NULL: for its tokens and labels alone; nothing is computed. opt NULL:
+// one pass, no calibration.
 int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *device,
-                    struct mr_error *err);
+                    const struct mr_encoder_options *opt, struct mr_error *err);
 void mr_encoder_close(struct mr_encoder *encoder);
 void mr_encoder_get_info(const struct mr_encoder *encoder, struct mr_encoder_info *info);
 // The name of label 0..n_labels - 1, valid until the encoder is closed.

@@ -24,12 +24,14 @@ struct mr_calibration {
     struct mr_cpu *cpu;
     int32_t *ids;
     size_t count;
-    size_t window;              // tokens of a sequence
+    size_t window; // tokens of a sequence
+    int *lengths;  // of an encoder's texts, one behind the other; else NULL
+    int n_texts;
     int first, layers;          // the layers whose moments are here; n_layer is the final one
     int room;                   // most layers at a time
     int inputs;                 // of a block, or of the tail if that has more: see input_of()
     struct mr_moments *moments; // [room][inputs]
-    float *logits;
+    float *logits;              // or an encoder's rows
     int (*stop)(void *arg);
     void *arg;
 };
@@ -161,6 +163,67 @@ static int read_text(struct mr_calibration *cal, struct mr_tokenizer *tokenizer,
     return 0;
 }
 
+// A line as the encoder reads it: [CLS] tokens [SEP].
+static int add_line(struct mr_calibration *cal, struct mr_tokenizer *tokenizer, const char *line,
+                    size_t size, struct mr_error *err)
+{
+    const struct mr_frame *frame = mr_tokenizer_frame(tokenizer);
+    size_t most = (size_t)cal->config->n_positions;
+    struct mr_tokens tokens = {0};
+    int rc = mr_tokenizer_encode(tokenizer, line, size, MR_SPECIAL_PARSE, &tokens, err);
+    size_t n = tokens.count < most - 2 ? tokens.count : most - 2;
+    if (rc == 0 && cal->count + n + 2 <= MR_CALIBRATE_MOST) {
+        int32_t *to = cal->ids + cal->count;
+        to[0] = frame->cls;
+        if (n > 0)
+            memcpy(to + 1, tokens.ids, n * sizeof *to);
+        to[n + 1] = frame->sep;
+        cal->count += n + 2;
+        cal->lengths[cal->n_texts++] = (int)n + 2;
+    }
+    mr_tokens_free(&tokens);
+    return rc;
+}
+
+static int read_lines(struct mr_calibration *cal, struct mr_tokenizer *tokenizer, const char *path,
+                      struct mr_error *err)
+{
+    struct mr_file file;
+    if (strcmp(path, "self") == 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "an encoder writes no text to calibrate with; name a file of texts");
+    if (!tokenizer || !mr_tokenizer_frame(tokenizer) || cal->config->n_positions < 3)
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: an encoder's calibration needs its WordPiece tokenizer and three "
+                       "positions",
+                       path);
+    cal->ids = malloc(MR_CALIBRATE_MOST * sizeof *cal->ids);
+    cal->lengths = malloc(MR_CALIBRATE_MOST * sizeof *cal->lengths);
+    if (!cal->ids || !cal->lengths)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for calibration text");
+    int rc = mr_file_map(&file, path, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_text_look_plain(path, file.data, file.size, err);
+    const char *at = (const char *)file.data;
+    for (size_t left = file.size; rc == 0 && left > 0;) {
+        const char *end = memchr(at, '\n', left);
+        size_t size = end ? (size_t)(end - at) : left;
+        if (size > 0)
+            rc = add_line(cal, tokenizer, at, size, err);
+        at += size + (end != NULL);
+        left -= size + (end != NULL);
+    }
+    mr_file_unmap(&file);
+    if (rc == 0 && cal->n_texts == 0)
+        rc = mr_fail(err, MR_ERR_FORMAT, "%s: the calibration text is empty", path);
+    for (size_t i = 0; rc == 0 && i < cal->count; i++)
+        if (cal->ids[i] >= cal->config->vocab_size)
+            rc = mr_fail(err, MR_ERR_FORMAT, "%s: token %d is outside the vocabulary of %d", path,
+                         cal->ids[i], cal->config->vocab_size);
+    return rc;
+}
+
 // ---- moments ----
 
 static bool is_input(const struct mr_item *item)
@@ -177,18 +240,30 @@ static int input_of(const struct mr_list *list, int i)
     return n;
 }
 
+// What the last norm of an encoder's block has written, or the norm in front of the first, is an
+// input of the block behind it, and is kept as that one's last.
+static bool belongs_to_next(const struct mr_config *c, int layer, int item)
+{
+    return mr_arch_of(c)->encoder && (layer < 0 || item == mr_items_of(c, layer)->count - 1);
+}
+
 static struct mr_moments *slot(struct mr_calibration *cal, int layer, int writer)
 {
-    return &cal->moments[(layer - cal->first) * cal->inputs +
-                         input_of(mr_items_of(cal->config, layer), writer)];
+    int input = writer < 0 ? cal->inputs - 1 : input_of(mr_items_of(cal->config, layer), writer);
+    return &cal->moments[(layer - cal->first) * cal->inputs + input];
 }
 
 static void add(void *arg, enum mr_cpu_seen what, int layer, int item, int rows, int width,
                 const float *data)
 {
     struct mr_calibration *cal = arg;
-    if (layer < cal->first || layer >= cal->first + cal->layers || what != MR_CPU_WRITTEN ||
-        !is_input(&mr_items_of(cal->config, layer)->items[item]))
+    if (what != MR_CPU_WRITTEN || !is_input(&mr_items_of(cal->config, layer)->items[item]))
+        return;
+    if (belongs_to_next(cal->config, layer, item)) {
+        layer++;
+        item = -1;
+    }
+    if (layer < cal->first || layer >= cal->first + cal->layers)
         return;
     struct mr_moments *m = slot(cal, layer, item);
     m->rows += rows;
@@ -197,6 +272,26 @@ static void add(void *arg, enum mr_cpu_seen what, int layer, int item, int rows,
             m->sum[i] += data[(size_t)r * (size_t)width + (size_t)i];
     mr_blas.ssyrk(CblasRowMajor, CblasLower, CblasTrans, width, rows, 1.0F, data, width, 1.0F,
                   m->outer, m->n);
+}
+
+// An encoder's texts, as many at a time as the reference takes together.
+static int collect_texts(struct mr_calibration *cal, struct mr_error *err)
+{
+    struct mr_cpu_text texts[CHUNK];
+    const int32_t *ids = cal->ids;
+    int rc = 0, room = cal->config->n_positions > CHUNK ? cal->config->n_positions : CHUNK;
+    for (int i = 0, n; rc == 0 && i < cal->n_texts; i += n) {
+        int rows = 0;
+        for (n = 0; n < CHUNK && i + n < cal->n_texts && rows + cal->lengths[i + n] <= room; n++) {
+            texts[n] = (struct mr_cpu_text){ids, NULL, cal->lengths[i + n]};
+            ids += cal->lengths[i + n];
+            rows += cal->lengths[i + n];
+        }
+        rc = mr_cpu_encode(cal->cpu, n, texts, cal->logits, err);
+        if (rc == 0)
+            rc = stopped(cal, err);
+    }
+    return rc;
 }
 
 // Runs the tokens window by window, and collects from layer `first` on.
@@ -215,7 +310,9 @@ static int collect(struct mr_calibration *cal, int first, struct mr_error *err)
     struct mr_cpu_row rows[CHUNK];
     int rc = 0;
     mr_cpu_observe(cal->cpu, add, cal);
-    for (size_t at = 0; rc == 0 && at < cal->count; at += cal->window) {
+    if (cal->lengths)
+        rc = collect_texts(cal, err);
+    for (size_t at = 0; rc == 0 && !cal->lengths && at < cal->count; at += cal->window) {
         size_t n = cal->count - at < cal->window ? cal->count - at : cal->window;
         int seq;
         rc = mr_cpu_seq_new(cal->cpu, &seq, err);
@@ -279,7 +376,10 @@ static int allocate(struct mr_calibration *cal, struct mr_error *err)
     size_t room = MEMORY / layer;
     cal->room = room<1 ? 1 : room>(size_t) c->n_layer + 1 ? c->n_layer + 1 : (int)room;
     cal->moments = calloc((size_t)cal->room * (size_t)cal->inputs, sizeof *cal->moments);
-    cal->logits = malloc((size_t)CHUNK * (size_t)c->vocab_size * sizeof *cal->logits);
+    size_t rows = (size_t)(c->n_positions > CHUNK ? c->n_positions : CHUNK) * (size_t)c->n_embd;
+    bool encoder = mr_arch_of(c)->encoder;
+    cal->logits =
+        malloc((encoder ? rows : (size_t)CHUNK * (size_t)c->vocab_size) * sizeof *cal->logits);
     bool all = cal->moments && cal->logits;
     for (int k = 0; all && k < cal->room * cal->inputs; k++) {
         struct mr_moments *m = &cal->moments[k];
@@ -307,8 +407,9 @@ int mr_calibration_open(struct mr_calibration **out, const struct mr_checkpoint 
     if (rc == 0)
         rc = allocate(cal, err);
     if (rc == 0)
-        rc = strcmp(text, "self") == 0 ? sample_text(cal, err)
-                                       : read_text(cal, tokenizer, text, err);
+        rc = mr_arch_of(cal->config)->encoder ? read_lines(cal, tokenizer, text, err)
+             : strcmp(text, "self") == 0      ? sample_text(cal, err)
+                                              : read_text(cal, tokenizer, text, err);
     if (rc < 0) {
         mr_calibration_close(cal);
         return rc;
@@ -333,6 +434,7 @@ void mr_calibration_close(struct mr_calibration *cal)
     free(cal->moments);
     free(cal->logits);
     free(cal->ids);
+    free(cal->lengths);
     mr_cpu_close(cal->cpu);
     free(cal);
 }

@@ -19,8 +19,10 @@ struct mr_moments {
 struct mr_calibration;
 
 // `text`: "self" for tokens that the model samples from itself with a fixed seed, starting at its
-// bos token, or a file (at most MR_CALIBRATE_MOST tokens of it are used; needs the tokenizer).
-// Borrows the checkpoint. `stop` may be NULL; non-zero ends the work with MR_ERR_INTERRUPTED.
+// bos token, or a file (at most MR_CALIBRATE_MOST tokens of it are used; needs the tokenizer). Of
+// an encoder it is a file whose lines are texts; what of one is longer than the model's positions
+// is cut off. Borrows the checkpoint. `stop` may be NULL; non-zero ends the work with
+// MR_ERR_INTERRUPTED.
 #define MR_CALIBRATE_MOST 16384
 int mr_calibration_open(struct mr_calibration **cal, const struct mr_checkpoint *ck,
                         struct mr_tokenizer *tokenizer, const char *text, int (*stop)(void *arg),

@@ -52,7 +52,7 @@ static int open_model(struct mr_packed *packed, const char *dir, const struct mr
         .format = opt->format, .smooth = opt->smooth, .calibrated = opt->calibrate != NULL};
     int rc = opt->encoder ? mr_checkpoint_open_encoder(&packed->checkpoint, dir, err)
                           : mr_checkpoint_open_adapted(&packed->checkpoint, dir, opt->adapter, err);
-    if (rc == 0 && !opt->encoder && has_tokenizer(dir))
+    if (rc == 0 && (opt->encoder ? opt->calibrate != NULL : has_tokenizer(dir)))
         rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
     if (rc == 0 && opt->text)
         rc = mr_packed_need_tokenizer(packed, err);

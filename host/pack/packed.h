@@ -37,8 +37,8 @@ struct mr_pack_options {
     bool smooth;
     bool describe;         // of directories: no stream (it is NULL, but its size is right)
     bool text;             // a tokenizer must be there
-    bool encoder;          // an encoder's directory, which has no packed file; its tokenizer stays
-                           // unread
+    bool encoder;          // an encoder's directory, which has no packed file; its tokenizer is
+                           // read for calibrate alone
     bool verify;           // packed files to be described: the checksums of all tensors
     const char *calibrate; // NULL: each block is rounded for itself; else as mr_calibration_open()
     const char *adapter;   // NULL, or that of a directory: mr_checkpoint_open_adapted()

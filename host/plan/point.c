@@ -142,7 +142,7 @@ static int encode(uint64_t *counter, const struct mr_packed *packed, struct mr_d
     struct mr_cpu_text *texts = calloc((size_t)p->seqs, sizeof *texts);
     int32_t *tokens = calloc(all, sizeof *tokens);
     float *rows = calloc(all, (size_t)job->model->n_embd * sizeof *rows);
-    int rc = texts && tokens && rows ? mr_encode_open(&e, packed, dev, err)
+    int rc = texts && tokens && rows ? mr_encode_open(&e, packed, dev, job->two_pass, err)
                                      : mr_fail(err, MR_ERR_MEMORY, "no memory for a measurement");
     for (size_t i = 0; rc == 0 && i < all; i++)
         tokens[i] = (int32_t)(i % (size_t)job->model->vocab_size);

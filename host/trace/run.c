@@ -35,7 +35,8 @@ static int tell(void *arg, const struct mr_progress *p)
 static int open_text(struct run *r, struct mr_model *model, const char *uri, struct mr_error *err)
 {
     int rc = mr_device_open(&r->dev, uri, err);
-    return rc < 0 ? rc : mr_encode_open(&r->encode, &model->packed, r->dev, err);
+    return rc < 0 ? rc
+                  : mr_encode_open(&r->encode, &model->packed, r->dev, r->o->session.two_pass, err);
 }
 
 static int open_session(struct run *r, struct mr_model *model, const char *uri,

@@ -84,6 +84,17 @@ long="the water runs where the wheel turns, and runs"
 row plain "$long" -d model:sim >"$work/model-long"
 row plain "$long" -d sim:tiny >"$work/sim-long"
 ok a_text_of_several_runs_has_the_same_bits cmp "$work/sim-long" "$work/model-long"
+# far FILE FILE: the mean square of the differences.
+far() {
+    paste -d' ' "$1" "$2" | awk '{ n = NF / 2; for (i = 1; i <= n; i++) { d = $i - $(i + n); s += d * d } } END { printf "%.9e", s / NR }'
+}
+row plain -f "$work/lines" -d model:sim --two-pass >"$work/twice-four"
+ok two_passes_are_nearer awk -v a="$(far "$work/four" "$work/twice-four")" -v b="$(far "$work/four" "$work/model-four")" 'BEGIN { exit !(a > 0 && a < b / 1.5) }'
+row plain "$long" -d model:tiny --two-pass >"$work/twice-tiny"
+row plain "$long" -d model:sim --two-pass >"$work/twice-long"
+ok two_passes_have_the_same_bits_on_any_geometry cmp "$work/twice-tiny" "$work/twice-long"
+row plain -f "$work/lines" -d model:sim --two-pass --calibrate "$work/lines" >"$work/calibrated"
+ok calibrated_weights_are_nearer awk -v a="$(far "$work/four" "$work/calibrated")" -v b="$(far "$work/four" "$work/twice-four")" 'BEGIN { exit !(a > 0 && a < b) }'
 "$millrace" classify "$work/labels" "the mill" >"$work/label"
 "$millrace" classify "$work/labels" "the mill" -d model:sim >"$work/model-label"
 ok labels_come_from_the_engine_too bash -c "cut -d' ' -f2 '$work/label' | cmp - <(cut -d' ' -f2 '$work/model-label')"
@@ -127,7 +138,6 @@ ok plan_of_texts bash -c "'$millrace' plan '$work/plain' --length 6 --batch 4 --
 ok plan_of_texts_as_json bash -c "'$millrace' plan '$work/plain' --length 2,6 --json | grep -c '\"kind\": *\"texts\"' | grep -qx 2"
 ok trace_of_a_text bash -c "'$millrace' trace '$work/plain' --length 6 | tail -1 | grep -q 'are those of the device.s counters'"
 ok refuses_a_decoders_options_for_an_encoder refused 2 'BERT is an encoder' plan "$work/plain" --prefill 3
-ok refuses_two_passes_for_an_encoder refused 2 'one pass' plan "$work/plain" --two-pass
 ok refuses_texts_of_a_decoder refused 2 '--length goes with --train, or with an encoder' plan models/demo --length 3
 ok refuses_texts_longer_than_an_encoder refused 2 'the model has' plan "$work/plain" --length 4096
 ok refuses_memory_too_small_for_an_encoder refused 3 'do not stream' plan synthetic:bert-base --capacity 0.01
@@ -137,6 +147,9 @@ ok refuses_a_text_in_a_trace_of_a_decoder refused 2 'of an encoder' trace models
 # ---- what they refuse
 ok refuses_fill_mask_without_its_head refused 3 'no head for masked words' fill-mask "$work/plain" "the [MASK]"
 ok refuses_classify_without_its_head refused 3 'no classifier' classify "$work/words" "the"
+ok refuses_calibration_by_itself_of_an_encoder refused 2 'writes no text to calibrate with' embed "$work/plain" the -d model: --calibrate self
+: >"$work/empty"
+ok refuses_an_empty_calibration_of_an_encoder refused 3 'calibration text is empty' embed "$work/plain" the -d model: --calibrate "$work/empty"
 ok refuses_no_device refused 2 'nowhere' embed "$work/plain" the -d nowhere:
 ok refuses_a_writer_of_text_as_an_encoder refused 3 'GPT-J writes text' embed models/demo the
 for command in generate pack eval; do

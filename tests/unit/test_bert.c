@@ -267,7 +267,7 @@ static void an_encoder_is_no_writer_of_text(void **state)
     json_decref(config);
     assert_refused(mr_checkpoint_open(&ck, files_dir, &err), MR_ERR_UNSUPPORTED, &err, "embed");
     assert_refused(mr_model_load(&model, files_dir, NULL, &err), MR_ERR_UNSUPPORTED, &err, "embed");
-    assert_refused(mr_encoder_open(&encoder, "models/demo", "cpu:", &err), MR_ERR_UNSUPPORTED, &err,
+    assert_refused(mr_encoder_open(&encoder, "models/demo", "cpu:", NULL, &err), MR_ERR_UNSUPPORTED, &err,
                    "GPT-J writes text");
 }
 

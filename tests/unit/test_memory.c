@@ -260,7 +260,7 @@ static int fill(struct mr_error *err)
     struct mr_filled *list = NULL;
     float rows[16];
     size_t count;
-    int rc = mr_encoder_open(&e, files_path("bert"), "cpu:", err);
+    int rc = mr_encoder_open(&e, files_path("bert"), "cpu:", NULL, err);
     if (rc < 0)
         return rc;
     rc = mr_encoder_embed(e, &one, 1, NULL, rows, NULL, err);
@@ -276,7 +276,7 @@ static int classify(struct mr_error *err)
     struct mr_encoder *e;
     float *labels = NULL;
     int32_t *ids = NULL;
-    int rows, rc = mr_encoder_open(&e, files_path("labels"), "cpu:", err);
+    int rows, rc = mr_encoder_open(&e, files_path("labels"), "cpu:", NULL, err);
     if (rc < 0)
         return rc;
     rc = mr_encoder_classify(e, &one, &labels, &ids, &rows, err);
