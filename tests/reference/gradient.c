@@ -56,9 +56,7 @@ static void relu(float *dy, const float *x, size_t n)
 
 void mr_gradient_function(unsigned function, float *dy, const float *x, size_t n)
 {
-    (function == MR_FUNCTION_GELU   ? gelu
-     : function == MR_FUNCTION_RELU ? relu
-                                    : gelu_new)(dy, x, n);
+    (function == MR_FUNCTION_GELU ? gelu : function == MR_FUNCTION_RELU ? relu : gelu_new)(dy, x, n);
 }
 
 void mr_gradient_softmax(float *dp, const float *p, size_t n, float scale)

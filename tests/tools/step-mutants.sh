@@ -13,6 +13,9 @@ declare -A tests=(
         large_vocabularies_have_the_gradient bits_are_the_same_everywhere
         sums_wait_where_there_is_no_room frozen_tensors_change_no_bit_of_others
         units_that_are_too_small_are_noted"
+    [test_pass_encoder]="gradients_are_near_those_of_fp32 bits_are_the_same_everywhere frozen_tensors_have_no_gradient
+        steps_have_the_same_bytes a_batch_is_learnt_by_heart bits_do_not_depend_on_memory"
+    [test_trainer_labels]="a_model_without_one_has_it_drawn a_model_with_one_keeps_it texts_are_learnt"
     [test_step]="a_step_has_the_gradient a_first_step_begins_anew saturation_repeats_the_step infinite_losses_end_the_step
         refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere
         few_steps_are_repeated"
@@ -38,11 +41,36 @@ declare -A tests=(
 
 # "name|file below host/|sed expression|test"
 mutants=(
+    # encoders
+    'encoder: the attention of the chunk before|train/pass_forward.c|s/(uint64_t)f->first \* (uint64_t)(f->p->d\.w/0 * (uint64_t)(f->p->d.w/|test_pass_encoder'
+    'encoder: maxima of what is before a row|train/pass_forward.c|s/load_maxima(f, f->stage == QUERIES)/load_maxima(f, false)/|test_pass_encoder'
+    'encoder: what a norm reads is saved behind it|train/pass_forward.c|s/if (item->back) \/\/ before it writes there/if (0)/|test_pass_encoder'
+    'encoder: the norm writes no row|train/pass_forward.c|s/mr_command_set(c, MR_F_LAYERNORM_BACK, item->back)/;/|test_pass_encoder'
+    'encoder: a norm has the gradient of its readers alone|train/pass_backward.c|s/bool sum = item->back \&\& p->batch.live\[MR_RESIDUAL\]/bool sum = item->back \&\& !p->batch.live[MR_X]/|test_pass_encoder'
+    'encoder: a norm adds to the gradient of the residual|train/pass_backward.c|s/p->batch.live\[MR_RESIDUAL\] \&\& !item->back/p->batch.live[MR_RESIDUAL]/|test_pass_encoder'
+    'encoder: maxima of columns are those of a decoder|train/pass_backward.c|s/if (p->encoder) \/\/ columns that/if (0) \/\/ columns that/|test_pass_encoder'
+    'encoder: keys have no queries before them|train/pass_backward.c|s/(p->encoder ? p->batch.start\[first\] : first)/first/|test_pass_encoder'
+    'encoder: keys end with the chunk|train/pass_encoder.c|s/if (!p->encoder)/if (true)/|test_pass_encoder'
+    'encoder: softmax sees what is before a row|train/pass_encoder.c|s/s->p->batch.end\[s->first + row\] - 1 - s->key/s->first + row - s->key/|test_pass_encoder'
+    'encoder: softmax sees the text before|train/pass_encoder.c|s/s->p->batch.start\[s->first + row\] - s->key/0/|test_pass_encoder'
+    'encoder: the front has the gradient of the residual alone|train/pass_encoder.c|s/i < n \&\& p->batch.live\[MR_X\]/i < 0/|test_pass_encoder'
+    'encoder: the front has no gain|train/pass_encoder.c|s/add_rows(p, e->read, e->of\[GAIN\]\.gradient)/;/|test_pass_encoder'
+    'encoder: all tokens are of type 0|train/pass_batch.c|s/batch->types ? batch->types\[row\] : 0/0/|test_pass_encoder'
+    'encoder: the gradient of a type is that of type 0|train/pass_result.c|s/batch->types ? batch->types\[r\] : 0/0/|test_pass_encoder'
+    'encoder: rows of the batch before keep their gradient|train/pass_encoder.c|s/^    memset(p->host\.row_grad, 0, .*;/    ;/|test_pass_encoder'
+    'encoder: labels are not copied|train/step.c|s/kept\.labels = behind + rows;/kept.labels = behind;/|test_pass_encoder'
+    'encoder: weights of the step before|train/pass.c|s/^        pass_encoder_weights(p);/        if (!p->encoder->of[0].weights[0]) pass_encoder_weights(p);/|test_pass_encoder'
+    'encoder: what is frozen is in front|train/pass_learns.c|s/wants\[MR_X\] = \*residual \&\& p->encoder;/;/|test_pass_encoder'
+    'encoder: the empty layer streams|train/pass_place.c|s/units = pass_units(p), streamed/units = p->c->n_layer + 1, streamed/|test_pass_encoder'
+    'encoder: the last label counts as right|train/classifier.c|s/z\[l\] > z\[best\] ? l : best/l/|test_trainer_labels'
+    'encoder: a drawn classifier is 0|store/import.c|s/vector ? 0 : 0\.02F/vector ? 0 : 0.0F/|test_trainer_labels'
+    'encoder: the classifier is always drawn|store/import.c|s/t->count == n \&\& !mr_checkpoint/false \&\& !mr_checkpoint/|test_trainer_labels'
+    'encoder: one of tokens is taken|store/import.c|s/ \&\& !mr_checkpoint_config(c)->by_token//|test_trainer_labels'
     # the forward pass
     'forward: what norms read stays for the first chunk|train/pass_forward.c|s/run_save(&f->run, kept->row, f->first, false)/run_save(\&f->run, kept->row, 0, false)/|test_pass'
     'forward: slopes of all chunks at one place|train/pass_forward.c|s/kept->slope + (uint64_t)f->first \* (uint64_t)(it\.cols \/ 32)/kept->slope/|test_pass'
-    'forward: no layer enters the next one|train/pass_forward.c|s/if (layer < p->c->n_layer \&\& !again)/if (0)/|test_pass'
-    'forward: each layer reads what entered the first|train/pass_forward.c|s/run_fetch(&f\.run, p->at.entry\[layer\]/run_fetch(\&f.run, p->at.entry[0]/|test_pass'
+    'forward: no layer enters the next one|train/pass_forward.c|s/if (layer < p->c->n_layer \&\& !again \&\&/if (0 \&\&/|test_pass'
+    'forward: each layer reads what entered the first|train/pass_forward.c|s/run_fetch(&f->run, p->at.entry\[f->layer\]/run_fetch(\&f->run, p->at.entry[0]/|test_pass'
     'forward: recomputation ends an item early|train/pass_forward.c|s/^    return n;/    return n - 1;/|test_pass'
     'forward: recomputation goes on to the next layer|train/pass_forward.c|s/count = again ? items_that_keep(f\.list) :/count = again ? items_that_keep(f.list) - 2 :/|test_pass'
     'forward: tiles of heads in one matrix|train/pass_forward.c|s/f->first, 0, p->d\.head_lanes \/ 32);/f->first, 0, p->d.w \/ 32);/|test_pass'
@@ -54,7 +82,7 @@ mutants=(
     'backward: each segment has the first blocks|train/pass_backward.c|s/for (int s = 0; s < segment; s++) {/for (int s = 0; s < 0 * segment; s++) {/|test_pass'
     'backward: sides of dW swapped|train/pass_backward.c|s/inputs ? x : dy, inputs ? dy : x/inputs ? dy : x, inputs ? x : dy/|test_pass'
     'backward: bias of a norm is its gain|train/pass_backward.c|s/tensor_of(w, item, MR_BIAS), p->at.ones, p->at.grad\[item->to\]\.turned/tensor_of(w, item, MR_BIAS), p->at.ones, p->at.gain_turned/|test_pass'
-    'backward: a norm replaces the gradient of the residual|train/pass_backward.c|s/if (p->batch.live\[MR_RESIDUAL\])/if (0)/|test_pass'
+    'backward: a norm replaces the gradient of the residual|train/pass_backward.c|s/if (p->batch.live\[MR_RESIDUAL\] \&\& !item->back)/if (0)/|test_pass'
     'backward: gradients of the layer above stay|train/pass_backward.c|s/p->batch.live\[item->to\] = false;/;/|test_pass'
     # layers that stream
     'streaming: the stash does not leave|train/pass_stream.c|s/s->keeps = keeps \&\& !backward ? leaves : -1;/s->keeps = -1;/|test_train_streaming'
@@ -98,7 +126,7 @@ mutants=(
     'attention: queries are not turned back|train/pass_backward.c|s/place != MR_V \&\& /place == MR_K \&\& /|test_pass'
     'attention: scores without 1\/sqrt(d)|train/pass_run.c|s/(float)(1\.0 \/ root)/1.0F/|test_pass'
     'attention: a token sees the next one|train/pass_run.c|s/(uint32_t)(first - key)/(uint32_t)(first - key + 1)/|test_pass'
-    'attention: keys of the chunk alone|train/pass_backward.c|s/p->batch.start\[first\] \/ whole \* whole/first \/ whole * whole/|test_pass'
+    'attention: keys of the chunk alone|train/pass_encoder.c|s/p->batch.start\[first\] \/ whole \* whole/first \/ whole * whole/|test_pass'
     'attention: queries of the chunk alone|train/pass_backward.c|s/(p->batch.end\[first + r->rows - 1\] + 31)/(first + r->rows + 31)/|test_pass'
     'attention: keys from their second block on|train/pass_backward.c|s/kept_of(w, i, MR_Q, true), head, first, at, kblocks/kept_of(w, i, MR_Q, true), head, first, at + (kblocks > 1), kblocks - (kblocks > 1)/|test_pass'
     # sums of gradients
@@ -129,7 +157,7 @@ mutants=(
     'host: ones are halves|train/pass_batch.c|s/at\.elements, 64, 32/at.elements, 32, 32/|test_pass'
     'host: angles are not turned back|train/pass_batch.c|s/i < p->d\.rot_floats \&\& back/i < p->d.rot_floats \&\& 0/|test_pass'
     'host: keys of all sequences at one place|train/pass_batch.c|s/kv_off += (uint32_t)/kv_off += 0 * (uint32_t)/|test_pass'
-    'host: positions of the batch|train/pass_batch.c|s/? token : pos, table_row/? token : row % p->c->n_positions, table_row/|test_pass'
+    'host: positions of the batch|train/pass_batch.c|s/? type : pos;/? type : row % p->c->n_positions;/|test_pass'
     'host: rows without a target keep their logits|train/pass_batch.c|s/memset(to, 0, width \* sizeof \*to);/;/|test_pass'
     'host: the first blocks of each segment|train/pass_batch.c|s/write_logits(p, false, off, s \* MR_SEGMENT_KBLOCKS/write_logits(p, false, off, 0 * s/|test_pass'
     'host: Wt of the first segment|train/pass_weights.c|s/^        to += (size_t)mr_item_beats.*/        ;/|test_pass'
@@ -140,11 +168,11 @@ mutants=(
     'result: integers without their unit|train/pass_result.c|s/col % 64)\], g->unit)/col % 64)], -20)/|test_pass'
     'result: rows of the first tile|train/pass_result.c|s/(size_t)(row \/ 32) \* (size_t)(g->cols \/ 64)/0/|test_pass'
     'result: heads are not padded|train/pass_result.c|s/mr_unpad(o, m\.row_head, m\.rows)/mr_unpad(o, 0, m.rows)/|test_pass'
-    'result: all rows are those of token 0|train/pass_result.c|s/item->by == MR_BY_TOKEN ? batch->tokens\[r\]/item->by == MR_BY_TOKEN ? 0/|test_pass'
+    'result: all rows are those of token 0|train/pass_result.c|s/item->by == MR_BY_TOKEN  ? batch->tokens\[r\]/item->by == MR_BY_TOKEN  ? 0/|test_pass'
     'plan: the forward pass alone|train/pass_plan.c|s/rc = pass_backward(pass, err);/;/|test_train_plan'
     'plan: all rows are one sequence|train/pass_plan.c|s/pass_place_rows(pass, lengths, n_sequences);/pass_place_rows(pass, (const int[]){(int)rows}, 1);/|test_train_plan'
     # the step
-    'step: targets are not copied|train/step.c|s/memory + n + rows}, memory}/batch->targets}, memory}/|test_step'
+    'step: targets are not copied|train/step.c|s/kept\.targets = behind;/kept.targets = batch->targets;/|test_step'
     'step: tokens of the first micro-batch|train/step.c|s/run(s, &s->batches\[k\]\.batch, &loss, err)/run(s, \&s->batches[0].batch, \&loss, err)/|test_step'
     'step: positions of the batch|train/step.c|s/positions\[r++\] = t;/positions[r] = r % s->config->n_positions, r++;/|test_step'
     'step: units of the step before|train/step.c|s/mr_pass_set_unit(s->pass, i, mr_store_unit(s->store, i));/;/|test_step'
@@ -163,7 +191,7 @@ mutants=(
     'ranks: losses of this one|train/step.c|s/mr_loss_add(&s->loss, loss + k);/s->loss = own;/|test_ranks'
     'ranks: the last sums are of this one|store/mirror.c|s/mr_ranks_sum(ranks, sums, n);/mr_ranks_sum(ranks, sums, n \/ 2);/|test_ranks'
     'ranks: the largest sum of this one|store/mirror.c|s/all\[k\].peak > t->peak ? all\[k\].peak : t->peak/t->peak/|test_ranks'
-    'ranks: tables of the step before|store/mirror.c|s/return spread_tables(s, ranks, err)/return s->header->step > 1 ? 0 : spread_tables(s, ranks, err)/|test_ranks'
+    'ranks: tables of the step before|store/mirror.c|s/return spread_masters(s, ranks, err)/return s->header->step > 1 ? 0 : spread_masters(s, ranks, err)/|test_ranks'
     'ranks: Wt of the step before|store/mirror.c|s/f <= MR_V_TURNED/f < MR_V_TURNED/|test_ranks'
     # its work
     'work: a block has 32 bytes|train/work.c|s/n \* 33/n * 32/|test_train_plan'

@@ -31,6 +31,15 @@ declare -A tests=(
 
 # "name|file below host/ or tests/|sed expression|test"
 mutants=(
+    # encoders
+    'encoder: a text sees what is before it alone|reference/backward.c|s/bool all = mr_arch_of(b->config)->encoder;/bool all = false;/|test_train'
+    'encoder: the residual has no gradient of its own|reference/backward.c|s/(b->live\[item->from\] ? dx\[k\] : 0)/0/|test_train'
+    'encoder: a norm adds to the residual|reference/backward.c|s/^            dx\[k\] = 0;/            ;/|test_train'
+    'encoder: all tokens are of type 0|reference/backward.c|s/p->batch->types ? p->batch->types\[r\] : 0/0/|test_train'
+    'classifier: tanh has the slope of 1|train/classifier.c|s/(1 - y \* y)/1/|test_train'
+    'classifier: tanh of x for 2 x|train/classifier.c|s/mr_loss_exp(2 \* fabs(x))/mr_loss_exp(fabs(x))/|test_train'
+    'classifier: no sign|train/classifier.c|s/x < 0 ? -t : t/t/|test_train'
+    'classifier: no gradient of biases|train/classifier.c|s/bias\[o\] += (float)sum;/;/|test_train'
     # the walk
     'items from the first to the last|reference/backward.c|s/for (int i = list->count - 1; i >= 0; i--)/for (int i = 0; i < list->count; i++)/|test_train'
     'a gradient that an item adds replaces the others|reference/backward.c|s/b->live\[item->from\] ? 1\.0F : 0\.0F/0.0F/|test_train'
@@ -76,12 +85,12 @@ mutants=(
     'attention: without 1/sqrt(d)|reference/gradient.c|s/(dp\[i\] - (float)mean) \* scale/(dp[i] - (float)mean)/|test_train'
     'attention: hidden keys get a gradient|reference/backward.c|s/memset(dp + visible, 0, hidden \* sizeof \*dp);/;/|test_train'
     'attention: hidden values get a gradient|reference/backward.c|s/memset(p + visible, 0, hidden \* sizeof \*p);/;/|test_train'
-    'attention: one key fewer|reference/backward.c|s/(size_t)(from + r + 1)/(size_t)(from + r + (from + r == 0))/|test_train'
+    'attention: one key fewer|reference/backward.c|s/all ? to : from + r + 1/all ? to : from + r + (from + r == 0)/|test_train'
     'attention: values by the gradient of scores|reference/backward.c|s/CblasTrans, CblasNoTrans, to, head_dim, n, 1\.0F, b->p, to,/CblasTrans, CblasNoTrans, to, head_dim, n, 1.0F, b->dp, to,/|test_train'
     'attention: the last queries only|reference/backward.c|s/h->dv, e);/h->dv, e); if (from > 0) memset(h->dk, 0, 4 * sizeof(float));/|test_train'
     'attention: queries of other sequences add up|reference/backward.c|s/^        row += (size_t)length;/        row += (size_t)length - (s == 0);/|test_train'
     # tables and parameters
-    'tables: positions by the row of the batch|reference/backward.c|s/p->batch->tokens\[r\] : t;/p->batch->tokens[r] : (int)r % b->config->n_positions;/|test_train'
+    'tables: positions by the row of the batch|reference/backward.c|s/                                                   : t;/: (int)r % b->config->n_positions;/|test_train'
     'tables: the last occurrence of a token|reference/backward.c|s/table\[(size_t)row \* e + k\] += b->d/table[(size_t)row * e + k] = b->d/|test_train'
     'tied matrix: the first table of all|store/params.c|s/while (strcmp(arch->tables\.items\[i\]\.name, tied->name) != 0)/while (i + 1 < arch->tables.count)/|test_train'
     'Conv1D is exported as it is kept|store/params.c|s/out\[r \* outputs + c\] = in\[c \* inputs + r\]/out[r * outputs + c] = in[r * outputs + c]/|test_train'

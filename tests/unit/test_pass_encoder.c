@@ -381,6 +381,11 @@ static void a_batch_is_learnt_by_heart(void **unused)
            repeated);
     assert_true(mr_loss_mean(&done.loss) < 0.05);
     assert_int_equal(done.loss.right, done.loss.rows);
+    struct mr_loss again = {0};
+    struct mr_error err = {0};
+    take_texts(&t.subject, 1);
+    check(mr_step_evaluate(t.step, &t.subject.batch, &again, &err), &err);
+    assert_int_equal(again.right, again.rows);
     assert_true(repeated <= 4); // one of them is the first
     close_training(&t);
 }
