@@ -10,3 +10,7 @@ $(INTEROP_BIN): $(BUILD)/interop/%: tests/interop/%.c $(LIB)
 ## test-interop: unpacked models and the tokenizers against transformers and tokenizers, encoders beside transformers, the Python binding, eval against lm-evaluation-harness, learning rates, configurations of the Model Zoo, training data with h5py, speed beside ggml, training beside PyTorch, LoRA beside PEFT, in a Python environment of its own
 test-interop: $(MILLRACE) $(BUILD)/libmillrace.so $(BUILD)/sim/tiny/libmillrace-sim-tiny.so $(INTEROP_BIN)
 	@BUILD=$(BUILD) INTEROP_PIP="$(INTEROP_PIP)" INTEROP_TESTS="$(INTEROP_TESTS)" bash tests/interop/run.sh
+.PHONY: test-weights
+## test-weights: an encoder with trained weights on the C model beside cpu:, WEIGHTS=directory TEXTS=file
+test-weights: $(MILLRACE)
+	@MILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/interop/weights.sh "$(WEIGHTS)" "$(TEXTS)"
