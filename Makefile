@@ -26,7 +26,7 @@ LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/model/*.c host/checkpo
               sim/memory/dram.c
 # Training data and configurations are read by the command line only, as HTTP below.
 DATA_SRC := $(wildcard host/data/*.c host/config/*.c)
-CLI_SRC  := $(wildcard host/cli/*.c) $(DATA_SRC)
+CLI_SRC  := $(wildcard host/cli/*.c host/cli/*/*.c) $(DATA_SRC)
 # The HTTP server is a part of the command line only: programs that use the library need not link it.
 SERVE_SRC := $(wildcard host/serve/*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)

@@ -82,7 +82,7 @@ concerned_by() { # file
     case $f in
     rtl/*.sv | rtl/*.svh | rtl/*.def | rtl/*.awk | hls/*) echo "80	lint" ;;
     host/cli/*.c) # suites that call the command
-        grep -lE "(MILLRACE\"?|millrace) ${name%%_*}\b" tests/e2e/*.sh | sed 's|.*/|20	e2e-|; s/\.sh$//' ;;
+        grep -lE "(MILLRACE\"?|millrace) (${name%%_*}|$(basename "$(dirname "$f")"))\b" tests/e2e/*.sh | sed 's|.*/|20	e2e-|; s/\.sh$//' ;;
     esac
     case $f in
     host/*.[ch] | sim/memory/*.[ch] | tests/reference/*.[ch])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 const struct cli_command *const cli_commands[] = {
     &cmd_generate, &cmd_chat,    &cmd_serve,     &cmd_info,     &cmd_pack,

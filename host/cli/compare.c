@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/forecast.h"
-#include "cli/parse.h"
-#include "cli/shared_options.h"
-#include "cli/watch.h"
+#include "cli/base/forecast.h"
+#include "cli/base/parse.h"
+#include "cli/base/shared_options.h"
+#include "cli/base/watch.h"
 #include "common/clock.h"
 
 enum { ROWS = 256 }; // of logits in memory at a time

@@ -3,8 +3,8 @@
 // options. For `make install`; not listed among the commands.
 #include <string.h>
 
-#include "cli/help.h"
-#include "cli/parse.h"
+#include "cli/base/help.h"
+#include "cli/base/parse.h"
 
 static bool is_file(const struct cli_option *o)
 {

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/parse.h"
-#include "cli/shared_options.h"
+#include "cli/base/parse.h"
+#include "cli/base/shared_options.h"
 #include "device/configs.h"
 #include "device/open.h"
 

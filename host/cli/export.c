@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `millrace export`: the weights of a training's state as a Hugging Face directory.
-#include "cli/parse.h"
-#include "cli/shared_options.h"
+#include "cli/base/parse.h"
+#include "cli/base/shared_options.h"
 #include "device/device.h"
 #include "store/store.h"
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "checkpoint/config.h"
-#include "cli/parse.h"
-#include "cli/shared_options.h"
+#include "cli/base/parse.h"
+#include "cli/base/shared_options.h"
 #include "common/file.h"
 
 static const char *kind_name(enum mr_model_kind kind, bool json)

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/flush.h"
-#include "cli/help.h"
+#include "cli/base/cli.h"
+#include "cli/base/flush.h"
+#include "cli/base/help.h"
 #include "common/suggest.h"
 
 // What `make install` calls and --help does not list.

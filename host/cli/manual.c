@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/help.h"
-#include "cli/parse.h"
+#include "cli/base/help.h"
+#include "cli/base/parse.h"
 
 static const char *const statuses[][2] = {
     {"0", "success"},

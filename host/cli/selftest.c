@@ -7,9 +7,9 @@
 
 #include "api/objects.h"
 #include "checkpoint/synthetic.h"
-#include "cli/flush.h"
-#include "cli/parse.h"
-#include "cli/shared_options.h"
+#include "cli/base/flush.h"
+#include "cli/base/parse.h"
+#include "cli/base/shared_options.h"
 #include "common/clock.h"
 #include "device/open.h"
 #include "engine/engine.h"

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/flush.h"
-#include "cli/forecast.h"
-#include "cli/parse.h"
-#include "cli/shared_options.h"
-#include "cli/watch.h"
+#include "cli/base/flush.h"
+#include "cli/base/forecast.h"
+#include "cli/base/parse.h"
+#include "cli/base/shared_options.h"
+#include "cli/base/watch.h"
 #include "common/error.h"
 #include "device/units.h"
 #include "serve/names.h"

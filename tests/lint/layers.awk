@@ -6,7 +6,11 @@ function folder(unit) { sub(/\/[^\/]*$/, "", unit); return unit }
 FNR == NR {
     if ($0 !~ /^#/ && NF) {
         rank++
-        for (i = 1; i <= NF; i++) layer[$i] = rank
+        for (i = 1; i <= NF; i++) {
+            n = split($i, part, /[{,}]/) # FOLDER/{A,B} is FOLDER/A and FOLDER/B
+            if (n == 1) layer[$i] = rank
+            for (k = 2; k < n; k++) layer[part[1] part[k]] = rank
+        }
     }
     next
 }

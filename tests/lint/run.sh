@@ -101,7 +101,7 @@ tap $? "no circle of files in host/, sim/, hls/ and rtl/" "$tmp/circles"
 awk -f tests/lint/layers.awk tests/lint/layers.txt "$tmp/edges" >"$tmp/layers"
 tap $? "folders of host/, sim/, hls/ and rtl/ use those below them alone" "$tmp/layers"
 grep -v '^#' tests/lint/layers.txt | while IFS= read -r line; do
-    grep -qE "^    $line( |\$)" docs/architecture.md docs/rtl.md || echo "docs/architecture.md or docs/rtl.md lacks the layer: $line"
+    grep -qE "^    ${line//\{/\\{}( |\$)" docs/architecture.md docs/rtl.md || echo "docs/architecture.md or docs/rtl.md lacks the layer: $line"
 done >"$tmp/layers-doc"
 [ ! -s "$tmp/layers-doc" ]
 tap $? "docs/architecture.md and docs/rtl.md have the same layers" "$tmp/layers-doc"

@@ -6,7 +6,7 @@
 set -u
 build=${1:-build}/data-mutants
 folders=(data)
-others=(host/cli/train_data.c)
+others=(host/cli/data/train_data.c)
 more='-lhdf5_serial -lzstd'
 declare -A tests=([test_data]="records_are_read wrong_records_are_refused compressed_text_is_read each_target_is_learnt_once
     files_are_read_back damaged_files_are_refused other_files_are_read_or_refused directories_are_read what_is_no_text_is_named

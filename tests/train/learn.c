@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "checkpoint/synthetic.h"
-#include "cli/train_data.h"
+#include "cli/data/train_data.h"
 #include "common/file.h"
 #include "reference/loop.h"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Trainings beside fp32: the demo model fine-tuned, and a small GPT-J from scratch.
-$(BUILD)/train/learn: tests/train/learn.c $(REFERENCE_SRC) host/cli/train_data.c $(DATA_SRC) $(LIB)
+$(BUILD)/train/learn: tests/train/learn.c $(REFERENCE_SRC) host/cli/data/train_data.c $(DATA_SRC) $(LIB)
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -Itests -o $@ $(filter %.c,$^) $(LIB) $(LIBS) $(DATA_LIBS)

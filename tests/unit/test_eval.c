@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "check.h"
-#include "cli/eval_tasks.h"
+#include "cli/eval/tasks.h"
 #include "files.h"
 #include "millrace.h"
 

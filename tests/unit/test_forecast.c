@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "cli/forecast.h"
-#include "cli/watch.h"
+#include "cli/base/forecast.h"
+#include "cli/base/watch.h"
 
 static const struct cli_work one_token = {1, 1, 1, 0};
 static const struct mr_plan_point one_point = {1, 0, 1};

@@ -12,7 +12,7 @@
 #include <hdf5/serial/hdf5.h>
 
 #include "check.h"
-#include "cli/train_data.h"
+#include "cli/data/train_data.h"
 #include "common/file.h"
 #include "data/examples.h"
 #include "files.h"

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "cli/help.h"
-#include "cli/parse.h"
-#include "cli/shared_options.h"
+#include "cli/base/help.h"
+#include "cli/base/parse.h"
+#include "cli/base/shared_options.h"
 #include "common/suggest.h"
 #include "device/configs.h"
 

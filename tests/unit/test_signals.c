@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/cli.h"
+#include "cli/base/cli.h"
 
 // How a process ends that is told so often.
 static int told(int times)

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "cli/status_line.h"
-#include "cli/train_log.h"
+#include "cli/base/status_line.h"
+#include "cli/train/log.h"
 #include "common/error.h"
 #include "files.h"
 

@@ -4,7 +4,7 @@
 #define MILLRACE_SUITE_RUNS_H
 
 #include "bench/suite/table.h"
-#include "cli/measure.h"
+#include "cli/bench/measure.h"
 
 struct suite_result {
     bool done;

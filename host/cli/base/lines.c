@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/base/lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+
+static int failed(const struct cli_lines *l, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_IO, "%.300s: %s; name a file, or '-' for standard input", l->path,
+                   strerror(errno));
+}
+
+int cli_lines_open(struct cli_lines *l, const char *path, struct mr_error *err)
+{
+    *l = (struct cli_lines){.path = path};
+    l->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!l->file && errno == EINTR) // a pipe that nobody writes to
+        return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
+    return l->file ? 0 : failed(l, err);
+}
+
+int cli_lines_next(struct cli_lines *l, const char **line, size_t *size, struct mr_error *err)
+{
+    errno = 0;
+    ssize_t n = getline(&l->line, &l->capacity, l->file);
+    if (n < 0)
+        return ferror(l->file) || errno == ENOMEM ? failed(l, err) : 0;
+    if (n > 0 && l->line[n - 1] == '\n')
+        n--;
+    if (n > 0 && l->line[n - 1] == '\r')
+        n--;
+    *line = l->line;
+    *size = (size_t)n;
+    return 1;
+}
+
+void cli_lines_close(struct cli_lines *l)
+{
+    if (l->file && l->file != stdin)
+        (void)fclose(l->file); // only read
+    free(l->line);
+    *l = (struct cli_lines){0};
+}
+
+// ---- order -------------------------------------------------------------------------------------
+
+static char nothing; // stands for a result that is not printed
+
+static bool reserve(struct cli_order *o, size_t count)
+{
+    if (count <= o->capacity)
+        return true;
+    size_t capacity = 2 * count;
+    char **more = realloc(o->text, capacity * sizeof *more);
+    if (!more)
+        return false;
+    memset(more + o->capacity, 0, (capacity - o->capacity) * sizeof *more);
+    o->text = more;
+    o->capacity = capacity;
+    return true;
+}
+
+static void release(char *text)
+{
+    if (text != &nothing)
+        free(text);
+}
+
+bool cli_order_put(struct cli_order *o, size_t i, char *text, FILE *out)
+{
+    size_t at = i - o->first, ready = 0;
+    bool ok = true;
+    if (!reserve(o, at + 1)) {
+        free(text);
+        return false;
+    }
+    o->text[at] = text ? text : &nothing;
+    o->count = at + 1 > o->count ? at + 1 : o->count;
+    for (; ready < o->count && o->text[ready]; ready++) {
+        if (o->text[ready] != &nothing)
+            ok &= fputs(o->text[ready], out) >= 0 && fputc('\n', out) >= 0;
+        release(o->text[ready]);
+    }
+    o->count -= ready;
+    o->first += ready;
+    memmove(o->text, o->text + ready, o->count * sizeof *o->text);
+    memset(o->text + o->count, 0, ready * sizeof *o->text);
+    return ready == 0 || (ok && fflush(out) == 0);
+}
+
+void cli_order_free(struct cli_order *o)
+{
+    for (size_t i = 0; i < o->count; i++)
+        release(o->text[i]);
+    free(o->text);
+    *o = (struct cli_order){0};
+}

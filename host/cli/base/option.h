@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of a command's options. From it come parsing and its errors (parse.h), --help (help.h),
+// the man page (manual.c) and the shells' completions (completion.c): an option stands nowhere
+// else.
+#ifndef MILLRACE_CLI_BASE_OPTION_H
+#define MILLRACE_CLI_BASE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// What the value is, and what stands at its destination.
+enum cli_kind {
+    CLI_FLAG,    // no value; bool
+    CLI_TEXT,    // const char *
+    CLI_ESCAPED, // the same, with \n, \t and \\ replaced
+    CLI_PATH,    // const char *: a file or directory to read, or "-" where the command says so
+    CLI_OUTPUT,  // const char *: a file to write; not "-", standard output is for results
+    CLI_DEVICE,  // const char *: a device URI
+    CLI_WORD,    // const char *: one of `choices`
+    CLI_CHOICE,  // int: the place of the word among `choices`
+    CLI_INT,     // whole number from low to high; int, long or 64 bits, by its size
+    CLI_SIZE,    // the same with k, M or G behind it, for 1024 of them each time; size_t
+    CLI_NUMBER,  // number from low to high; float or double, by its size
+    CLI_LIST, // whole numbers with commas between, each from low to high; long[most], and int count
+    CLI_TEXTS, // may be given again and again, each as CLI_ESCAPED; const char *[most], int count
+};
+
+struct cli_option {
+    const char *name; // without "--"; NULL ends the table
+    char letter;      // "-m"; 0: none
+    bool argument;    // not an option, but an argument (struct cli_command.arguments); VALUE is its
+                      // name
+    enum cli_kind kind;
+    const char *value;    // its name in help texts, one word; NULL of flags
+    const char *help;     // what it does
+    const char *choices;  // "mxint8|mxfp4"; of CLI_TEXT what a shell may offer
+    double low, high;     // of numbers; both are given, as numbers that a double holds exactly
+    const char *def;      // the value without the option, in words of the command line; NULL: zero
+    size_t at, size;      // destination in the command's structure (CLI_AT)
+    size_t count;         // of lists: where the int is that counts them
+    int most;             // of lists
+    size_t given;         // 1 + where the bool is that the option sets; 0: nowhere (CLI_GIVEN)
+    const char *excludes; // names of options that it cannot stand with: "save-kv load-kv"
+    const char *because;  // why, for the message; NULL: it explains itself
+    const char *needs;    // name of the option without which it means nothing
+    const char *onto;     // of CLI_OUTPUT: name of the option whose file it may replace
+};
+
+#define CLI_AT(TYPE, MEMBER)    .at = offsetof(TYPE, MEMBER), .size = sizeof(((TYPE *)NULL)->MEMBER)
+#define CLI_GIVEN(TYPE, MEMBER) .given = 1 + offsetof(TYPE, MEMBER)
+// Of lists: the array, and its count.
+#define CLI_LIST_AT(TYPE, MEMBER, COUNT)                                                           \
+    .at = offsetof(TYPE, MEMBER), .size = sizeof(((TYPE *)NULL)->MEMBER[0]),                       \
+    .most = (int)(sizeof(((TYPE *)NULL)->MEMBER) / sizeof(((TYPE *)NULL)->MEMBER[0])),             \
+    .count = offsetof(TYPE, COUNT)
+
+// Whole numbers beyond 2^53 do not fit low and high: this stands for 2^63 - 1.
+#define CLI_LONG_MAX 0x1p63
+
+struct cli_command {
+    const char *name;
+    const char *summary;   // one line
+    const char *synopsis;  // behind the name; a second line is a second form
+    const char *about;     // paragraphs, an empty line between; NULL: none
+    const char *arguments; // names of options whose values may also stand alone, in this order
+    const char *too_many;  // told to who gives one argument more than these; NULL: nothing
+    const struct cli_option *options;
+    size_t size;          // of the structure that they go into
+    const char *notes;    // as `about`, behind the options
+    const char *examples; // a command a line
+    int (*run)(int argc, char **argv);
+};
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines for `millrace chat`: libedit on a terminal, else as they come.
+#include <editline/readline.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "cli/chat/line.h"
+#include "cli/base/cli.h"
+
+static struct termios before;
+
+// While a line is edited there is nothing to end in good order but the terminal.
+static void on_signal(int sig)
+{
+    (void)sig;
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    ssize_t ignored = write(STDOUT_FILENO, "\n", 1);
+    (void)ignored;
+    _exit(EXIT_INTERRUPTED);
+}
+
+static char *edited_line(const char *prompt)
+{
+    struct sigaction ours = {.sa_handler = on_signal}, interrupt, terminate;
+    sigemptyset(&ours.sa_mask);
+    rl_catch_signals = 0;
+    if (tcgetattr(STDIN_FILENO, &before) < 0 || sigaction(SIGINT, &ours, &interrupt) < 0 ||
+        sigaction(SIGTERM, &ours, &terminate) < 0)
+        return NULL;
+    char *line = readline(prompt);
+    (void)sigaction(SIGINT, &interrupt, NULL);
+    (void)sigaction(SIGTERM, &terminate, NULL);
+    if (line && *line)
+        (void)add_history(line);
+    return line;
+}
+
+char *chat_line(const char *prompt, bool terminal)
+{
+    if (terminal)
+        return edited_line(prompt);
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t n = getline(&line, &capacity, stdin);
+    if (n < 0) {
+        free(line);
+        return NULL;
+    }
+    if (n > 0 && line[n - 1] == '\n')
+        line[--n] = 0;
+    if (n > 0 && line[n - 1] == '\r')
+        line[--n] = 0;
+    return line;
+}
