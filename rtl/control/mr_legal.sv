@@ -59,9 +59,13 @@ module mr_legal #(
   // verilator lint_on UNUSED
   logic         c_valid_q;
   logic [511:0] c_q;
+  logic [mr_pkg::OPS-1:0] op_q;
   always_ff @(posedge clk_i) begin
     c_valid_q <= rst_ni && load_i;
-    if (load_i) c_q <= cmd_i;
+    if (load_i) begin
+      c_q  <= cmd_i;
+      op_q <= mr_pkg::op_of(cmd_i[7:0], train);
+    end
   end
   assign c = c_q;
   logic [mr_pkg::AHEAD_W-1:0] ahead;
@@ -149,7 +153,7 @@ module mr_legal #(
           if (signals && !waits) sem_q[4*s+:4] <= sem + 4'd1;
           if (waits && !signals) sem_q[4*s+:4] <= sem - 4'd1;
         end
-        w_checks_q  <= mr_pkg::checks_of(c, v);
+        w_checks_q  <= mr_pkg::checks_of(op_q, c, v);
         w_sem_bad_q <= bad || not_yet;
         w_missing_q <= missing;
         if (TRAIN != 0) begin

@@ -466,29 +466,33 @@ function legal_sv(   i, o, op, j, w) {
         for (i = j = 0; i < n_checks; i++) if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] == op_training[op_list[o]]) j++
         w = most(w, j)
     }
-    print "  // What a command's checks say, a bit each (ones where it has fewer); whether all hold can be\n" \
-          "  // asked a cycle later."
+    print "  // Which command it is, a bit each; none for an opcode that does not exist. train: as above."
+    printf "  localparam int OPS = %d;\n", n_op_list
+    print "  function automatic logic [OPS-1:0] op_of(input logic [7:0] op, input logic train);"
+    for (o = 0; o < n_op_list; o++)
+        printf "    op_of[%d] = op == 8'h%s%s;\n", o, substr(op_code[op_list[o]], 3), (op_training[op_list[o]] ? " && train" : "")
+    print "  endfunction\n"
+    print "  // What the checks of command op (op_of) say, a bit each (ones where it has fewer); whether all\n" \
+          "  // hold can be asked a cycle later. Opcodes are compared before, and no case is selected here:\n" \
+          "  // what a check computes is late."
     printf "  localparam int CHECKS_W = %d;\n", most(w, 1)
-    print "  function automatic logic [CHECKS_W-1:0] checks_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
-    print "    checks_of = '1;\n    unique case (c[7:0])"
+    print "  function automatic logic [CHECKS_W-1:0] checks_of(input logic [OPS-1:0] op, input logic [511:0] c, input logic [VALUES_W-1:0] v);"
+    print "    logic [CHECKS_W-1:0] hold;\n    checks_of = '0;"
     for (o = 0; o < n_op_list; o++) {
-        printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
-        if (op_training[op_list[o]]) print "        checks_of = {CHECKS_W{v[V_TRAIN_LSB]}};"
+        printf "    hold = '1;  // %s\n", op_list[o]
         for (i = j = 0; i < n_checks; i++)
             if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] == op_training[op_list[o]])
-                printf "        checks_of[%d] =\n          %s;\n", j++, (ck_training[i] ? "v[V_TRAIN_LSB] && " ck_sv[i] : ck_sv[i])
+                printf "    hold[%d] =\n      %s;\n", j++, ck_sv[i]
         # Rules that training adds share the others' bits, so that a device without it has no more of
         # them: one each from the highest on, which few commands use.
         for (i = more = 0; i < n_checks; i++)
             if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] && !op_training[op_list[o]]) {
                 more = (more ? more : most(w, 1)) - 1
-                printf "        if (v[V_TRAIN_LSB] && !(%s))\n          checks_of[%d] = 1'b0;\n", ck_sv[i], more
+                printf "    if (v[V_TRAIN_LSB] && !(%s))\n      hold[%d] = 1'b0;\n", ck_sv[i], more
             }
-        print "      end"
+        printf "    checks_of |= {CHECKS_W{op[%d]}} & hold;\n", o
     }
-    print "      default: checks_of = '0;\n    endcase\n  endfunction\n"
-    print "  function automatic logic legal_command(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
-    print "    legal_command = &checks_of(c, v);\n  endfunction\n"
+    print "  endfunction\n"
 
     if (!apart) without_training()
     products_sv("", 0, plain_products)
