@@ -10,7 +10,7 @@ export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 MILLRACE_LIBRARY=$(realpath "$build/libmillrace.so")
 export MILLRACE_LIBRARY
 status=0
-all="binding evaluate serve interop wordpiece bert schedules optimizers events configs data speed train lora scratch"
+all="binding evaluate serve interop wordpiece bert trained schedules optimizers events configs data speed train lora scratch"
 result=docs/results/interop.txt
 lines=$(mktemp) || exit 1
 trap 'rm -f "$lines"' EXIT
