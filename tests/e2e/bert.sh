@@ -120,6 +120,15 @@ ok but_not_where_labels_are_independent awk -v s="$(sum many)" 'BEGIN { exit !(s
 "$millrace" classify "$work/labels" "the mill" --pair "the wheel" --json >"$work/pair"
 "$millrace" classify "$work/labels" "the mill the wheel" --json >"$work/whole"
 ok a_pair_is_not_one_text bash -c "! cmp -s <(cut -d, -f2- '$work/pair') <(cut -d, -f2- '$work/whole')"
+printf '%s\n' "the mill" "the wheel" "the" >"$work/firsts"
+printf '%s\n' "the wheel" "the" "the mill" >"$work/seconds"
+"$millrace" classify "$work/labels" -f "$work/firsts" --pair-file "$work/seconds" --json >"$work/pairs"
+ok pairs_of_two_files test "$(head -1 "$work/pairs")" = "$(cat "$work/pair")" -a "$(wc -l <"$work/pairs")" = 3
+echo "the" >>"$work/firsts"
+ok refuses_a_text_without_its_pair refused 3 'seconds has fewer lines' classify "$work/labels" -f "$work/firsts" --pair-file "$work/seconds"
+ok refuses_a_pair_without_its_text refused 3 'firsts has more lines' classify "$work/labels" -f "$work/seconds" --pair-file "$work/firsts"
+ok refuses_one_input_for_texts_and_pairs refused 2 'name a file' classify "$work/labels" --pair-file -
+ok refuses_pairs_of_one_text refused 2 'pair-file goes with' classify "$work/labels" the --pair-file "$work/seconds"
 ok each_token_has_its_label bash -c "'$millrace' classify '$work/tags' 'the the' | cut -d' ' -f3 | tr '\n' ' ' | grep -qxF '[CLS] the the [SEP] '"
 
 ok several_labels_by_their_probability bash -c "'$millrace' classify '$work/labels' 'the mill' --top 9 | awk '{ exit !(NF == 6 && \$1 >= \$3 && \$3 >= \$5 && \$1 + \$3 + \$5 > 0.999) }'"

@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include "cli/base/lines.h"
+#include "common/error.h"
 
 // Lines that wait for an answer.
 struct waiting {
-    char *line[CLI_TEXTS_AT_ONCE];
+    char *line[CLI_TEXTS_AT_ONCE]; // with its pair behind it
     struct mr_encoder_text text[CLI_TEXTS_AT_ONCE];
     int count;
 };
@@ -20,23 +21,47 @@ static void drop(struct waiting *w)
         free(w->line[--w->count]);
 }
 
-static int take_line(struct waiting *w, const struct cli_texts *t, const char *line, size_t size,
+// A line that waits, and its pair if it has one.
+static int take_line(struct waiting *w, const struct cli_texts *t, struct mr_encoder_text text,
                      struct mr_error *err)
 {
-    char *copy = malloc(size + 1);
-    if (!copy) {
-        err->status = MR_ERR_MEMORY;
-        (void)snprintf(err->text, sizeof err->text, "no memory for a line");
-        return MR_ERR_MEMORY;
-    }
-    memcpy(copy, line, size);
-    w->text[w->count] = (struct mr_encoder_text){.text = copy,
-                                                 .size = size,
-                                                 .pair = t->pair,
-                                                 .pair_size = t->pair ? strlen(t->pair) : 0,
-                                                 .cut = t->truncate};
+    char *copy = malloc(text.size + text.pair_size + 1);
+    if (!copy)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a line");
+    memcpy(copy, text.text, text.size);
+    text.text = copy;
+    if (text.pair)
+        text.pair = memcpy(copy + text.size, text.pair, text.pair_size);
+    text.cut = t->truncate;
+    w->text[w->count] = text;
     w->line[w->count++] = copy;
     return 0;
+}
+
+// The texts, and the second ones if they have a file of their own.
+struct sources {
+    struct cli_lines texts, pairs;
+};
+
+static int open_sources(struct sources *s, const struct cli_texts *t, struct mr_error *err)
+{
+    int rc = cli_lines_open(&s->texts, t->file ? t->file : "-", err);
+    return rc == 0 && t->pair_file ? cli_lines_open(&s->pairs, t->pair_file, err) : rc;
+}
+
+// The next text: 1, 0 behind the last one, or a failure.
+static int next_text(struct sources *s, const struct cli_texts *t, struct mr_encoder_text *text,
+                     struct mr_error *err)
+{
+    *text = (struct mr_encoder_text){.pair = t->pair, .pair_size = t->pair ? strlen(t->pair) : 0};
+    int more = cli_lines_next(&s->texts, &text->text, &text->size, err);
+    if (more < 0 || !t->pair_file)
+        return more;
+    int pair = cli_lines_next(&s->pairs, &text->pair, &text->pair_size, err);
+    if (pair < 0 || pair == more)
+        return pair;
+    return mr_fail(err, MR_ERR_FORMAT, "%.300s has %s lines than %.300s; each text has its pair",
+                   t->pair_file, pair ? "more" : "fewer", t->file ? t->file : "standard input");
 }
 
 static int answer_lines(const struct cli_texts *t, struct mr_encoder *encoder,
@@ -44,23 +69,23 @@ static int answer_lines(const struct cli_texts *t, struct mr_encoder *encoder,
                                       int, struct mr_error *),
                         void *arg, struct mr_error *err)
 {
-    struct cli_lines lines = {0};
+    struct sources lines = {0};
     struct waiting w = {0};
-    const char *line;
-    size_t size;
-    int rc = cli_lines_open(&lines, t->file ? t->file : "-", err), more = rc == 0;
+    struct mr_encoder_text text;
+    int rc = open_sources(&lines, t, err), more = rc == 0;
     while (rc == 0 && more) {
-        more = cli_lines_next(&lines, &line, &size, err);
+        more = next_text(&lines, t, &text, err);
         rc = more < 0 ? more : 0;
         if (more > 0)
-            rc = take_line(&w, t, line, size, err);
+            rc = take_line(&w, t, text, err);
         if (rc == 0 && w.count > 0 && (more == 0 || w.count == CLI_TEXTS_AT_ONCE)) {
             rc = answer(arg, encoder, w.text, w.count, err);
             drop(&w);
         }
     }
     drop(&w);
-    cli_lines_close(&lines);
+    cli_lines_close(&lines.texts);
+    cli_lines_close(&lines.pairs);
     return rc;
 }
 
@@ -76,6 +101,10 @@ int cli_answer_texts(const struct cli_command *cmd, const struct cli_texts *t,
         return cli_no_model();
     if (!t->text && !t->file && isatty(STDIN_FILENO))
         return cli_usage(cmd, "the text is missing");
+    if (t->pair_file && t->text)
+        return cli_usage(cmd, "--pair-file goes with --file or standard input, --pair with a text");
+    if (t->pair_file && strcmp(t->pair_file, "-") == 0 && (!t->file || strcmp(t->file, "-") == 0))
+        return cli_usage(cmd, "texts and pairs are both read from standard input; name a file");
     const struct mr_encoder_options opt = {t->c.session.two_pass, t->c.load.calibrate};
     int rc = mr_encoder_open(&encoder, t->c.model, t->c.device, &opt, &err);
     if (rc == 0 && t->text) {

@@ -7,7 +7,8 @@
 
 struct cli_texts {
     struct cli_common c;
-    const char *text, *file, *pair;
+    const char *text, *file;
+    const char *pair, *pair_file; // a second text: of all of them, or one a line of a file
     bool truncate;
 };
 
