@@ -6,7 +6,10 @@ UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 # The exact rationals of test_mx.
 UNIT_EXTRA_test_mx := -lgmp
 # Allocations that fail.
-UNIT_EXTRA_test_memory := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign strdup,-Wl$(comma)--wrap=$f)
+UNIT_NOMEM := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc reallocarray aligned_alloc \
+  posix_memalign strdup strndup asprintf)
+UNIT_EXTRA_test_memory      := $(UNIT_NOMEM)
+UNIT_EXTRA_test_memory_open := $(UNIT_NOMEM)
 # Rules of training as lists.
 $(BUILD)/gen/mr_training.inc: rtl/spec/device.def rtl/spec/gen_legal.awk
 	@mkdir -p $(@D)

@@ -40,6 +40,14 @@ int mr_memory_alloc(struct mr_memory *m, int channel, size_t bytes, const void *
     return 0;
 }
 
+void mr_memory_undo(struct mr_memory *m)
+{
+    const struct mr_region *r = &m->regions[--m->count];
+    if (r->owned)
+        free(r->data);
+    m->next[r->addr >> MR_CHANNEL_SHIFT] = r->addr & (((uint64_t)1 << MR_CHANNEL_SHIFT) - 1);
+}
+
 void mr_memory_free(struct mr_memory *m)
 {
     for (int i = 0; i < m->count; i++)

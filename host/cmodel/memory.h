@@ -33,6 +33,8 @@ struct mr_memory {
 // outlive the memory. *addr is the device address.
 int mr_memory_alloc(struct mr_memory *m, int channel, size_t bytes, const void *map, uint64_t *addr,
                     struct mr_error *err);
+// Takes the last buffer back, as if it had never been.
+void mr_memory_undo(struct mr_memory *m);
 void mr_memory_free(struct mr_memory *m);
 
 // The bytes [addr, addr + bytes), or NULL if they do not lie in one region.

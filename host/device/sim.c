@@ -134,13 +134,20 @@ static int sim_alloc(struct mr_device *dev, int channel, size_t bytes, const voi
         return mr_fail(err, MR_ERR_USAGE, "channel %d of %d", channel, dev->info.g.n);
     int rc = mr_memory_alloc(&d->mem, channel, bytes, map, addr, err);
     uint64_t twin;
-    if (rc == 0 && d->want_check)
-        rc = mr_memory_alloc(&d->ref, channel, bytes, map, &twin, err);
     if (rc < 0)
         return rc;
+    if (d->want_check)
+        rc = mr_memory_alloc(&d->ref, channel, bytes, map, &twin, err);
     struct mr_region *r = &d->mem.regions[d->mem.count - 1];
-    return d->api->map(d->sim, (unsigned)channel, *addr & (((uint64_t)1 << MR_CHANNEL_SHIFT) - 1),
-                       r->data, bytes, r->writable, err);
+    if (rc == 0) {
+        rc = d->api->map(d->sim, (unsigned)channel, *addr & (((uint64_t)1 << MR_CHANNEL_SHIFT) - 1),
+                         r->data, bytes, r->writable, err);
+        if (rc < 0 && d->want_check)
+            mr_memory_undo(&d->ref);
+    }
+    if (rc < 0) // the two stay alike
+        mr_memory_undo(&d->mem);
+    return rc;
 }
 
 static int sim_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,

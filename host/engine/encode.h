@@ -19,7 +19,8 @@ void mr_encode_close(struct mr_encode *encode);
 
 // As mr_cpu_encode(). A text's rows have the same bits whatever other texts there are, and whether
 // they are in one run or the text is longer than a run has rows. The first such text takes device
-// memory for a second order of the weights, and for K and V of all layers.
+// memory for a second order of the weights, and for K and V of all layers. After MR_ERR_MEMORY it
+// may be tried again.
 int mr_encode_rows(struct mr_encode *encode, int count, const struct mr_cpu_text *texts,
                    float *rows, struct mr_error *err);
 

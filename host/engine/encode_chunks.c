@@ -23,6 +23,18 @@ static int64_t stage_beats(const struct mr_encode *e, const struct mr_program_st
     return beats;
 }
 
+// The next buffer. A device gives none back before it is closed, so those that were there when
+// memory ran out are used when the next such text tries again.
+static int take(struct mr_encode *e, int channel, size_t bytes, const void *map, uint64_t *addr,
+                struct mr_error *err)
+{
+    struct encode_chunks *x = &e->chunks;
+    int rc = x->next < x->taken ? 0 : mr_device_alloc(e->dev, channel, bytes, map, addr, err);
+    x->next += rc == 0;
+    x->taken = x->next > x->taken ? x->next : x->taken;
+    return rc;
+}
+
 // The weights of all stages on a channel, one behind the other.
 static int upload(struct mr_encode *e, int channel, const uint64_t *offsets, struct mr_error *err)
 {
@@ -30,6 +42,8 @@ static int upload(struct mr_encode *e, int channel, const uint64_t *offsets, str
     size_t bytes = 0, at = 0;
     for (int s = 0; s < x->n; s++)
         bytes += (size_t)x->beats[s] * BEAT;
+    if (x->next < x->taken)
+        return take(e, channel, bytes, NULL, NULL, err);
     uint8_t *to = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     uint64_t addr = 0;
     if (!to)
@@ -44,8 +58,8 @@ static int upload(struct mr_encode *e, int channel, const uint64_t *offsets, str
             to += (size_t)mr_item_beats(&it, e->channels) * BEAT;
         }
     }
-    int rc = mr_device_alloc(e->dev, channel, bytes, x->dealt[channel], &addr, err);
-    if (mr_device_info(e->dev)->copies) {
+    int rc = take(e, channel, bytes, x->dealt[channel], &addr, err);
+    if (rc < 0 || mr_device_info(e->dev)->copies) {
         free(x->dealt[channel]);
         x->dealt[channel] = NULL;
     }
@@ -64,9 +78,10 @@ static int build(struct mr_encode *e, struct mr_error *err)
         const struct mr_program_stage stage = stage_at(s);
         struct mr_program *p = &x->programs[s];
         x->beats[s] = (uint32_t)stage_beats(e, &stage);
-        rc = mr_program_build_stage(p, e->c, MR_FORMAT_MXINT8, &stage, err);
+        if (!p->count)
+            rc = mr_program_build_stage(p, e->c, MR_FORMAT_MXINT8, &stage, err);
         if (rc == 0)
-            rc = mr_device_alloc(e->dev, 0, (size_t)p->count * BEAT, NULL, &x->program_at[s], err);
+            rc = take(e, 0, (size_t)p->count * BEAT, NULL, &x->program_at[s], err);
         if (rc == 0)
             rc = mr_device_write(e->dev, x->program_at[s], p->cmds, (size_t)p->count * BEAT, err);
     }
@@ -87,32 +102,44 @@ static int make_room(struct mr_encode *e, struct mr_error *err)
     x->kv_area = (uint32_t)positions * e->kv_rec;
     x->kv_layer = 3 * x->kv_area;
     for (int c = 0; rc == 0 && c < e->channels; c++)
-        rc = mr_device_alloc(e->dev, c, (size_t)x->kv_layer * (size_t)e->c->n_layer * BEAT, NULL,
-                             &x->kv[c], err);
+        rc = take(e, c, (size_t)x->kv_layer * (size_t)e->c->n_layer * BEAT, NULL, &x->kv[c], err);
     for (int side = 0; rc == 0 && side < 2; side++)
-        rc = mr_device_alloc(e->dev, 0, chunks * window_bytes(e), NULL, &x->input[side], err);
+        rc = take(e, 0, chunks * window_bytes(e), NULL, &x->input[side], err);
     return rc;
 }
 
-static int make(struct mr_encode *e, struct mr_error *err)
+static int begin(struct mr_encode *e, struct mr_error *err)
 {
     struct encode_chunks *x = &e->chunks;
     size_t n = (size_t)e->c->n_layer + 1;
-    uint64_t *offsets = mr_stages_offsets(e->c, MR_FORMAT_MXINT8);
     x->n = (int)n;
     x->programs = calloc(n, sizeof *x->programs);
     x->program_at = calloc(n, sizeof *x->program_at);
     x->weights = calloc(n * (size_t)e->channels, sizeof *x->weights);
     x->beats = calloc(n, sizeof *x->beats);
-    bool there = offsets && x->programs && x->program_at && x->weights && x->beats;
-    int rc = there ? build(e, err) : encode_no_memory("stages", err);
+    if (x->programs && x->program_at && x->weights && x->beats)
+        return 0;
+    encode_chunks_free(e);
+    return encode_no_memory("stages", err);
+}
+
+static int make(struct mr_encode *e, struct mr_error *err)
+{
+    struct encode_chunks *x = &e->chunks;
+    int rc = x->n ? 0 : begin(e, err);
+    if (rc < 0)
+        return rc;
+    uint64_t *offsets = mr_stages_offsets(e->c, MR_FORMAT_MXINT8);
+    if (!offsets)
+        return encode_no_memory("stages", err);
+    x->next = 0;
+    rc = build(e, err);
     for (int c = 0; rc == 0 && c < e->channels; c++)
         rc = upload(e, c, offsets, err);
     if (rc == 0)
         rc = make_room(e, err);
     free(offsets);
-    if (rc < 0)
-        encode_chunks_free(e);
+    x->made = rc == 0;
     return rc;
 }
 
@@ -158,7 +185,7 @@ int encode_chunks(struct mr_encode *e, const struct mr_cpu_text *text, float *ro
                   struct mr_error *err)
 {
     struct encode_chunks *x = &e->chunks;
-    int rc = x->n ? 0 : make(e, err), last = e->c->n_layer % 2;
+    int rc = x->made ? 0 : make(e, err), last = e->c->n_layer % 2;
     size_t window = window_bytes(e);
     for (int at = 0, i = 0; rc == 0 && at < text->count; at += e->chunk, i++) {
         int n = text->count - at < e->chunk ? text->count - at : e->chunk;

@@ -22,7 +22,9 @@ struct encode_run {
 
 // Texts that are longer than a run has rows; all of it is made for the first one (encode_chunks.c).
 struct encode_chunks {
-    int n;                       // stages; 0: not made yet
+    bool made;
+    int n;                       // stages; 0: not begun
+    int taken, next;             // buffers of the device that are there; the one whose turn it is
     struct mr_program *programs; // [n]
     uint64_t *program_at;        // [n]
     uint64_t *weights;           // [n][channels]

@@ -1,86 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the library's calls do where memory runs out: whichever allocation fails, a call ends with
-// one error or does without, nothing leaks, and no file stays half written. The linker puts
-// __wrap_malloc() and its like in the place of what the library calls itself; not what Jansson
-// does, which loses characters of a string when it has no memory for them (2.14). MEMORY_EVERY=1
-// lets each allocation fail, without it one in 23.
+// one error or does without, nothing leaks, and no file stays half written. MEMORY_EVERY=1 lets
+// each allocation fail, without it one in 23 or more.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
 #include <sanitizer/lsan_interface.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "files.h"
-#include "millrace.h"
-#include "odd_model.h"
-#include "unit/bert_model.h"
-
-// ---- allocations that fail ----------------------------------------------------------------------
-
-static atomic_long allocations;
-static atomic_long fails_at = -1; // -1: none
-
-static bool fails(void)
-{
-    if (atomic_load(&fails_at) < 0 || atomic_fetch_add(&allocations, 1) != atomic_load(&fails_at))
-        return false;
-    errno = ENOMEM;
-    return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__real_aligned_alloc(size_t alignment, size_t n);
-int __real_posix_memalign(void **p, size_t alignment, size_t n);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_aligned_alloc(size_t alignment, size_t n);
-int __wrap_posix_memalign(void **p, size_t alignment, size_t n);
-char *__wrap_strdup(const char *s);
-
-void *__wrap_malloc(size_t n)
-{
-    return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return fails() ? NULL : __real_realloc(p, n);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t n)
-{
-    return fails() ? NULL : __real_aligned_alloc(alignment, n);
-}
-
-int __wrap_posix_memalign(void **p, size_t alignment, size_t n)
-{
-    return fails() ? ENOMEM : __real_posix_memalign(p, alignment, n);
-}
-
-char *__wrap_strdup(const char *s)
-{
-    return fails() ? NULL : __real_strdup(s);
-}
+#include "memory_models.h"
+#include "nomem.h"
 
 // ---- what is called -----------------------------------------------------------------------------
-
-static const char *model, *packed, *state, *adapter, *out; // paths
 
 static int load(struct mr_error *err)
 {
@@ -116,6 +52,25 @@ static int unpack(struct mr_error *err)
     return rc;
 }
 
+static int load_torch(struct mr_error *err)
+{
+    struct mr_model *m;
+    int rc = mr_model_load(&m, "tests/fixtures/torch/bf16-sharded", NULL, err);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
+static int load_calibrated(struct mr_error *err)
+{
+    struct mr_model *m;
+    const struct mr_load_options o = {.format = MR_WEIGHTS_MXFP4, .calibrate = "self"};
+    int rc = mr_model_load(&m, model, &o, err);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
 static int text(struct mr_error *err)
 {
     static const char said[] = "And the king said unto them";
@@ -138,7 +93,7 @@ static int text(struct mr_error *err)
     return rc;
 }
 
-static int in_session(struct mr_session *s, struct mr_error *err)
+static int in_session(struct mr_session *s, bool saves, struct mr_error *err)
 {
     static const int32_t first[] = {1, 2, 3}, second[] = {4, 5};
     const int32_t *prompts[] = {first, second};
@@ -158,9 +113,9 @@ static int in_session(struct mr_session *s, struct mr_error *err)
         return rc;
     assert_int_equal(seq, 0);
     rc = mr_session_step(s, &row, 1, logits, err);
-    if (rc == 0)
+    if (rc == 0 && saves)
         rc = mr_session_seq_save(s, seq, &row.token, 1, out, err);
-    if (rc == 0)
+    if (rc == 0 && saves)
         rc = mr_session_seq_load(s, seq, out, &tokens, &count, err);
     free(tokens);
     mr_session_seq_free(s, seq);
@@ -176,7 +131,7 @@ static int on_device(const char *device, const char *path, struct mr_error *err)
     if (rc == 0)
         rc = mr_session_open(&s, m, device, &o, err);
     if (rc == 0)
-        rc = in_session(s, err);
+        rc = in_session(s, strcmp(device, "cpu:") != 0, err);
     if (s)
         mr_session_close(s);
     if (m)
@@ -189,6 +144,11 @@ static int generate(struct mr_error *err)
     return on_device("model:tiny", packed, err);
 }
 
+static int generate_on_cpu(struct mr_error *err)
+{
+    return on_device("cpu:", model, err);
+}
+
 static int generate_streamed(struct mr_error *err)
 {
     return on_device("model:tiny,capacity=480K", packed, err);
@@ -199,11 +159,23 @@ static int create(struct mr_error *err)
     return mr_trainer_create(out, model, 0, err);
 }
 
+static const char *const label_names[] = {"no", "yes", "perhaps"};
+static int create_labels(struct mr_error *err)
+{
+    return mr_trainer_create_labels(out, files_path("bert"), label_names, 3, 1, NULL, err);
+}
+
 static int create_lora(struct mr_error *err)
 {
     static const char *const targets[] = {"q_proj", "fc_in", NULL};
     const struct mr_lora_options o = {.rank = 4, .alpha = 8, .targets = targets};
     return mr_trainer_create_lora(out, model, 0, &o, err);
+}
+
+static int check_training(struct mr_error *err)
+{
+    const struct mr_trainer_options o = {.tokens = 32};
+    return mr_trainer_check(model, "model:tinyt", &o, err);
 }
 
 static int learn(struct mr_error *err)
@@ -313,19 +285,23 @@ static void remove_out(void)
         remove_dir(out);
 }
 
-static void each_allocation_may_fail(const char *name, int (*call)(struct mr_error *err))
+struct call {
+    const char *name;
+    int (*run)(struct mr_error *err);
+    int step; // 23, and more of those that take long; MEMORY_EVERY=1: a 23rd of it
+};
+
+static void each_allocation_may_fail(void **test)
 {
-    const char *every = getenv("MEMORY_EVERY");
-    long step = every ? 1 : 23, failed = 0, without = 0, at;
+    const struct call *c = *test;
+    const char *name = c->name, *every = getenv("MEMORY_EVERY");
+    long step = every ? c->step / 23 : c->step, failed = 0, without = 0, at;
     for (at = 0;; at += step) {
         struct mr_error err = {0};
-        atomic_store(&allocations, 0);
-        atomic_store(&fails_at, at);
-        int rc = call(&err);
-        atomic_store(&fails_at, -1);
-        bool struck = atomic_load(&allocations) > at;
-        if (rc != 0 && (rc != MR_ERR_MEMORY || !struck))
-            fail_msg("%s, allocation %ld: %d '%s'", name, at, rc, err.text);
+        nomem_begin(at);
+        int rc = c->run(&err);
+        bool struck = nomem_end();
+        nomem_told(name, at, rc, struck, &err);
         if (rc < 0 && strangers() > 0)
             fail_msg("%s, allocation %ld: a file stays", name, at);
         remove_out();
@@ -343,92 +319,32 @@ static void each_allocation_may_fail(const char *name, int (*call)(struct mr_err
         fail_msg("%s: a leak; MEMORY_EVERY=1 says where", name);
 }
 
-#define ONE(call)                                                                                  \
-    static void call##_without_memory(void **unused)                                               \
-    {                                                                                              \
-        (void)unused;                                                                              \
-        each_allocation_may_fail(#call, call);                                                     \
-    }
-ONE(load)
-ONE(pack)
-ONE(unpack)
-ONE(text)
-ONE(generate)
-ONE(generate_streamed)
-ONE(create)
-ONE(create_lora)
-ONE(learn)
-ONE(adapt)
-ONE(fill)
-ONE(classify)
-
-static char paths[5][300];
-
-static int encoder(const char *name, const char *kind)
-{
-    static const char vocabulary[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nking\nof\n";
-    static const char sizes[] =
-        "\"model_type\": \"bert\", \"vocab_size\": 8, \"hidden_size\": 16, "
-        "\"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"intermediate_size\": 32, "
-        "\"max_position_embeddings\": 16, \"type_vocab_size\": 2, \"hidden_act\": \"gelu\", "
-        "\"layer_norm_eps\": 1e-12";
-    char config[512];
-    (void)snprintf(config, sizeof config, "{\"architectures\": [\"%s\"], %s}", kind, sizes);
-    struct bert_file w = {0};
-    char dir[300];
-    (void)snprintf(dir, sizeof dir, "%s", files_path(name));
-    return mkdir(dir, 0700) | bert_write(&w, dir, config) |
-           bert_file(dir, "vocab.txt", vocabulary, sizeof vocabulary - 1);
-}
-
-static int setup(void **unused)
-{
-    struct mr_error err = {0};
-    static const char *const names[] = {"gptj", "packed.mill", "state", "adapter", "out"};
-    if (files_setup(unused) != 0)
-        return -1;
-    for (int i = 0; i < 5; i++)
-        (void)snprintf(paths[i], sizeof paths[i], "%s/%s", files_dir, names[i]);
-    model = paths[0];
-    packed = paths[1];
-    state = paths[2];
-    adapter = paths[3];
-    out = paths[4];
-    odd_model("gptj", 4, 70);
-    if (encoder("bert", "BertForMaskedLM") || encoder("labels", "BertForSequenceClassification"))
-        return -1;
-    struct mr_pack_stats stats;
-    const struct mr_lora_options lora = {.rank = 2, .alpha = 4};
-    return mr_model_pack(model, packed, NULL, &stats, &err) |
-           mr_trainer_create(state, model, 0, &err) |
-           mr_trainer_create_lora(adapter, model, 0, &lora, &err);
-}
-
-static int teardown(void **unused)
-{
-    remove_dir(model);
-    remove_dir(files_path("bert"));
-    remove_dir(files_path("labels"));
-    remove_dir(state);
-    remove_dir(adapter);
-    return files_teardown(unused);
-}
+#define CALL(function, every) {#function "_without_memory", function, every}
+static struct call calls[] = {
+    CALL(load, 23),
+    CALL(pack, 23),
+    CALL(unpack, 23),
+    CALL(text, 23),
+    CALL(generate, 23),
+    CALL(generate_streamed, 23),
+    CALL(create, 23),
+    CALL(create_lora, 23),
+    CALL(learn, 23),
+    CALL(adapt, 23),
+    CALL(load_torch, 23),
+    CALL(load_calibrated, 331),
+    CALL(generate_on_cpu, 23),
+    CALL(create_labels, 23),
+    CALL(check_training, 23),
+    CALL(fill, 23),
+    CALL(classify, 23),
+};
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(load_without_memory),
-        cmocka_unit_test(pack_without_memory),
-        cmocka_unit_test(unpack_without_memory),
-        cmocka_unit_test(text_without_memory),
-        cmocka_unit_test(generate_without_memory),
-        cmocka_unit_test(generate_streamed_without_memory),
-        cmocka_unit_test(create_without_memory),
-        cmocka_unit_test(create_lora_without_memory),
-        cmocka_unit_test(learn_without_memory),
-        cmocka_unit_test(adapt_without_memory),
-        cmocka_unit_test(fill_without_memory),
-        cmocka_unit_test(classify_without_memory),
-    };
-    return cmocka_run_group_tests_name("memory", tests, setup, teardown);
+    struct CMUnitTest tests[sizeof calls / sizeof *calls] = {0};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        tests[i] =
+            (struct CMUnitTest){calls[i].name, each_allocation_may_fail, NULL, NULL, &calls[i]};
+    return cmocka_run_group_tests_name("memory", tests, memory_setup, memory_teardown);
 }
