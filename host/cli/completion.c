@@ -5,6 +5,7 @@
 
 #include "cli/base/help.h"
 #include "cli/base/parse.h"
+#include "device/open.h"
 
 static bool is_file(const struct cli_option *o)
 {
@@ -15,8 +16,13 @@ static bool is_file(const struct cli_option *o)
 static const char *values_of(const struct cli_option *o)
 {
     static char words[256];
-    if (o->kind == CLI_DEVICE)
-        return "cpu: model: sim: xrt: pci:";
+    if (o->kind == CLI_DEVICE) {
+        *words = '\0';
+        for (int i = 0; mr_device_kind(i); i++)
+            (void)snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s",
+                           i ? " " : "", mr_device_kind(i));
+        return words;
+    }
     if (!o->choices)
         return NULL;
     (void)snprintf(words, sizeof words, "%s", o->choices);

@@ -10,15 +10,22 @@
 #include "device/units.h"
 #include "device/xrt.h"
 
+static const struct {
+    const char *scheme;
+    int (*open)(struct mr_device **, const char *, struct mr_error *);
+} kinds[] = {{"cpu:", NULL},
+             {"model:", mr_device_model_open},
+             {"sim:", mr_device_sim_open},
+             {"xrt:", mr_device_xrt_open},
+             {"pci:", mr_device_pci_open}};
+
+const char *mr_device_kind(int index)
+{
+    return index >= 0 && index < (int)(sizeof kinds / sizeof *kinds) ? kinds[index].scheme : NULL;
+}
+
 int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err)
 {
-    static const struct {
-        const char *scheme;
-        int (*open)(struct mr_device **, const char *, struct mr_error *);
-    } kinds[] = {{"model:", mr_device_model_open},
-                 {"sim:", mr_device_sim_open},
-                 {"xrt:", mr_device_xrt_open},
-                 {"pci:", mr_device_pci_open}};
     char limited[MR_DEVICE_URI], unit[MR_DEVICE_URI], one[MR_DEVICE_URI];
     int units; // a session uses one, whichever number there is
     uint64_t capacity;
@@ -31,7 +38,7 @@ int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err
     mr_device_name(unit, one);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t n = strlen(kinds[i].scheme);
-        if (strncmp(one, kinds[i].scheme, n) != 0)
+        if (!kinds[i].open || strncmp(one, kinds[i].scheme, n) != 0)
             continue;
         rc = kinds[i].open(dev, one + n, err);
         if (rc < 0)

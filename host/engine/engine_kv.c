@@ -21,10 +21,17 @@ static uint64_t kv_part(const struct engine *e, int seq, int layer, int part, in
     return e->kv_addr[c] + beat * BEAT;
 }
 
-// Between records[count][bytes] and the channels.
-static int kv_move(struct engine *e, int seq, int layer, int part, int count, size_t bytes,
-                   uint8_t *records, bool write, struct mr_error *err)
+// Bytes of a record of K (part 0) or V (1), or of a position's prefix maxima (2).
+static size_t kv_bytes(const struct engine *e, int part)
 {
+    return (size_t)(part == 2 ? e->kv_scale : e->kv_rec) * BEAT;
+}
+
+// Between records[count] of a part and the channels.
+static int kv_move(struct engine *e, int seq, int layer, int part, int count, uint8_t *records,
+                   bool write, struct mr_error *err)
+{
+    size_t bytes = kv_bytes(e, part);
     uint8_t *piece = malloc(((size_t)count / (size_t)e->n + 1) * bytes);
     int rc = piece ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for KV records");
     for (int c = 0; rc == 0 && c < e->n && c < count; c++) {
@@ -47,10 +54,9 @@ int mr_engine_kv_read(struct mr_backend *backend, int seq, int layer, int count,
                       struct mr_error *err)
 {
     struct engine *e = engine_of(backend);
-    size_t bytes = (size_t)e->kv_rec * BEAT;
-    int rc = kv_move(e, seq, layer, 0, count, bytes, records, false, err);
+    int rc = kv_move(e, seq, layer, 0, count, records, false, err);
     if (rc == 0)
-        rc = kv_move(e, seq, layer, 1, count, bytes, records + (size_t)count * bytes, false, err);
+        rc = kv_move(e, seq, layer, 1, count, records + (size_t)count * kv_bytes(e, 0), false, err);
     return rc;
 }
 
@@ -58,7 +64,7 @@ int mr_engine_kv_write(struct mr_backend *backend, int seq, int layer, int count
                        const uint8_t *records, struct mr_error *err)
 {
     struct engine *e = engine_of(backend);
-    size_t bytes = (size_t)e->kv_rec * BEAT, scales = (size_t)e->kv_scale * BEAT;
+    size_t bytes = kv_bytes(e, 0), scales = kv_bytes(e, 2);
     const uint8_t *v = records + (size_t)count * bytes;
     uint8_t *maxima = calloc((size_t)count, scales);
     if (!maxima)
@@ -70,11 +76,11 @@ int mr_engine_kv_write(struct mr_backend *backend, int seq, int layer, int count
             uint8_t before = p ? maxima[(size_t)(p - 1) * scales + b] : 0;
             maxima[(size_t)p * scales + b] = code > before ? code : before;
         }
-    int rc = kv_move(e, seq, layer, 0, count, bytes, (uint8_t *)(uintptr_t)records, true, err);
+    int rc = kv_move(e, seq, layer, 0, count, (uint8_t *)(uintptr_t)records, true, err);
     if (rc == 0)
-        rc = kv_move(e, seq, layer, 1, count, bytes, (uint8_t *)(uintptr_t)v, true, err);
+        rc = kv_move(e, seq, layer, 1, count, (uint8_t *)(uintptr_t)v, true, err);
     if (rc == 0)
-        rc = kv_move(e, seq, layer, 2, count, scales, maxima, true, err);
+        rc = kv_move(e, seq, layer, 2, count, maxima, true, err);
     free(maxima);
     return rc;
 }
@@ -83,16 +89,15 @@ int mr_engine_kv_hash(struct mr_backend *backend, int seq, uint64_t *hash, struc
 {
     struct engine *e = engine_of(backend);
     uint64_t h = 0xCBF29CE484222325u;
-    uint8_t *rec = malloc((size_t)e->kv_rec * BEAT);
+    uint8_t *rec = malloc(kv_bytes(e, 0));
     int rc = rec ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for a KV record");
     for (int l = 0; rc == 0 && l < backend->config.n_layer; l++)
         for (int pos = 0; rc == 0 && pos < e->seqs[seq].pos; pos++)
             for (int part = 0; rc == 0 && part < 3; part++) { // K, V, prefix maxima
-                uint32_t beats = part == 2 ? e->kv_scale : e->kv_rec;
+                size_t bytes = kv_bytes(e, part);
                 uint64_t at = kv_part(e, seq, l, part, pos % e->n);
-                rc = mr_device_read(e->dev, at + (uint64_t)(pos / e->n) * beats * BEAT, rec,
-                                    (size_t)beats * BEAT, err);
-                for (size_t i = 0; rc == 0 && i < (size_t)beats * BEAT; i++)
+                rc = mr_device_read(e->dev, at + (uint64_t)(pos / e->n) * bytes, rec, bytes, err);
+                for (size_t i = 0; rc == 0 && i < bytes; i++)
                     h = (h ^ rec[i]) * 0x100000001B3u;
             }
     free(rec);

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# configs.def -> rows of the C table (host/device/configs.c), or with -v config=NAME the -G flags;
-# NAME-train has the commands of training too.
+# configs.def -> rows of the C table (host/device/configs.c); with -v out=names the names of those
+# without TRAIN as one string of C; with -v config=NAME the -G flags, NAME-train with the commands of
+# training too.
 BEGIN { train = sub(/-train$/, "", config) }
 /^#/ || NF == 0 { next }
+out == "names" {
+    if (!$15) name[++n] = $1
+    next
+}
 config == "" {
     printf "{\"%s\", {.n = %d, .r = %d, .t = %d, .act_words = %d, .qkv_words = %d, .d_max = %d, .rot_max = %d, " \
            ".scores = %d, .w_max = %d, .ctx_max = %d, .ring = %d, .train = %d}, %d, %d, %d},\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $15, $14, $13, $16
@@ -10,4 +15,11 @@ config == "" {
 config == $1 {
     printf "-GN=%d -GR=%d -GT=%d -GACT_WORDS=%d -GQKV_WORDS=%d -GD_MAX=%d -GROT_MAX=%d -GSCORES=%d -GW_MAX=%d -GCTX_MAX=%d -GRING=%d -GPAIR=%d -GCLOCK_KHZ=%d -GTRAIN=%d -GFOLD=%d\n", \
            $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 || train, $16
+}
+END {
+    if (out == "names") {
+        printf "// Of all configurations without TRAIN, with what stands between two, and before the last one.\n"
+        printf "#define MR_CONFIG_NAMES(between, last)"
+        for (i = 1; i <= n; i++) printf " \"%s\"%s", name[i], i == n ? "\n" : i == n - 1 ? " last" : " between"
+    }
 }

@@ -15,7 +15,6 @@
 #include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "common/suggest.h"
-#include "device/configs.h"
 
 enum { OUTPUT = 8192 };
 
@@ -498,33 +497,6 @@ static void a_key_is_not_shown(void **state)
 
 // ---- did you mean -------------------------------------------------------------------------------
 
-static const struct cli_option *option_of(const char *command, const char *name)
-{
-    for (int i = 0; cli_commands[i]; i++)
-        for (const struct cli_option *o = cli_commands[i]->options; o->name; o++)
-            if (strcmp(cli_commands[i]->name, command) == 0 && strcmp(o->name, name) == 0)
-                return o;
-    fail_msg("%s has no --%s", command, name);
-    return NULL;
-}
-
-// Help names every configuration of configs.def that the RTL has, and the shell offers it.
-static void every_configuration_is_named(void **state)
-{
-    (void)state;
-    char named[256] = "", offered[256] = "";
-    const struct mr_config_entry *c;
-    for (int i = 0; (c = mr_config_at(i)); i++) {
-        const char *between = i == 0 ? "" : mr_config_at(i + 1) ? ", " : " or ";
-        (void)snprintf(named + strlen(named), sizeof named - strlen(named), "%s%s", between,
-                       c->name);
-        (void)snprintf(offered + strlen(offered), sizeof offered - strlen(offered), "%s%s",
-                       i ? "|" : "", c->name);
-    }
-    assert_string_equal(named, CLI_CONFIGS);
-    assert_string_equal(offered, option_of("plan", "config")->choices);
-}
-
 static void distances(void **state)
 {
     (void)state;
@@ -578,7 +550,6 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_said),
         cmocka_unit_test(names_of_other_programs),
         cmocka_unit_test(a_key_is_not_shown),
-        cmocka_unit_test(every_configuration_is_named),
         cmocka_unit_test(distances),
         cmocka_unit_test(suggestions),
     };

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/suggest.h"
+#include "device/open.h"
 #include "engine/synthetic.h"
 #include "model/tensors.h"
 #include "text/look.h"
@@ -163,17 +164,16 @@ int cli_no_model(void)
 // Said before a large model is loaded in vain. What stands behind the colon is the device's matter.
 static int check_device(const struct cli_common *c)
 {
-    static const char *const kinds[] = {"sim:", "model:", "cpu:", "xrt:", "pci:"};
     char kind[32] = "";
     struct mr_suggestion s = {.word = kind};
     if (!c->device)
         return EXIT_OK;
     (void)snprintf(kind, sizeof kind, "%.*s", (int)strcspn(c->device, ":") + 1, c->device);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcmp(kind, kinds[i]) == 0)
+    for (int i = 0; mr_device_kind(i); i++) {
+        if (strcmp(kind, mr_device_kind(i)) == 0)
             return EXIT_OK;
-        if (*kind == *kinds[i]) // gpu: is not cpu: misspelt
-            mr_suggest_offer(&s, kinds[i]);
+        if (*kind == *mr_device_kind(i)) // gpu: is not cpu: misspelt
+            mr_suggest_offer(&s, mr_device_kind(i));
     }
     fprintf(stderr,
             "millrace: device '%s' is not known; %s%s%s'millrace devices' lists what there is\n",

@@ -5,10 +5,11 @@
 #define MILLRACE_CLI_BASE_SHARED_OPTIONS_H
 
 #include "cli/base/cli.h"
+#include "mr_config_names.h"
 #include "model/config.h"
 
 // Every device and configuration, for the help texts.
-#define CLI_CONFIGS "tiny, sim, sim2, sim4, wide, kv260, u50, u250, u280 or ecp5"
+#define CLI_CONFIGS MR_CONFIG_NAMES(", ", " or ")
 #define CLI_DEVICES                                                                                \
     "sim:[config][,options] (the RTL, simulated), model:[config] (the C model: the same bits, "    \
     "faster), xrt:[index][,options] (Alveo cards), pci:[number] (boards with the driver) or cpu: " \

@@ -360,7 +360,7 @@ static const struct cli_option options[] = {
      .kind = CLI_TEXT,
      .value = "C",
      .help = CLI_CONFIGS ", or n=N,r=R,t=T[,pair] (default sim, or the board's)",
-     .choices = "tiny|sim|sim2|sim4|wide|kv260|u50|u250|u280|ecp5",
+     .choices = MR_CONFIG_NAMES("|", "|"),
      CLI_AT(ARGS, config)},
     {.name = "memory",
      .kind = CLI_TEXT,
