@@ -130,13 +130,13 @@ $(call sim_library,$(BUILD)/sim/$(1)/obj,$(BUILD)/sim/$(1)/libmillrace-sim-$(1).
   -DMILLRACE_CLK_GATE $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
   $$(SIM_RTL) $$(RTL_GEN),,,$(filter $(1),$(SIM_PROFILED)))
 $(call sim_library,$(BUILD)/sim/$(1)/obj-view,$(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so,$(1),millrace_core,\
-  -DMILLRACE_VIEW $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
+  -DMILLRACE_VIEW -DMILLRACE_ASSERT --assert $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
   $$(SIM_RTL) $$(RTL_GEN),-DMILLRACE_VIEW)
 $(call sim_library,$(BUILD)/sim/$(1)/obj-trace,$(BUILD)/sim/$(1)/libmillrace-sim-$(1)-trace.so,$(1),millrace_core,\
-  --trace-fst -DMILLRACE_VIEW $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
+  --trace-fst -DMILLRACE_VIEW -DMILLRACE_ASSERT --assert $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
   $$(SIM_RTL) $$(RTL_GEN),-DMILLRACE_VIEW,1)
 endef
-SIM_FILES ?= -Irtl/fp -I$(BUILD)/gen $(BUILD)/gen/mr_pkg.sv -f rtl/filelist.f
+SIM_FILES ?= -Irtl/common -Irtl/fp -I$(BUILD)/gen $(BUILD)/gen/mr_pkg.sv -f rtl/filelist.f
 $(foreach c,$(SIM_ALL),$(eval $(call sim_config,$(c))))
 
 # ---- the stand-in device of the library's own test -----------------------------------------------

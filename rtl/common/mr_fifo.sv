@@ -10,6 +10,7 @@
 // cycle t is at the output in t+2; one entry a cycle is sustained on both sides from DEPTH 3 on.
 // count_o is the number of entries inside, the one at the output included. clear_i drops all
 // entries (in_valid_i must be low in that cycle, or its beat is dropped too).
+`include "mr_assert.svh"
 module mr_fifo #(
   parameter int W = 32,
   parameter int DEPTH = 16
@@ -61,6 +62,13 @@ module mr_fifo #(
       else if (pop) out_valid_q <= 1'b0;
     end
   end
+
+`ifndef FORMAL  // no proof relies on it
+  // A writer that does not look at in_ready_o never meets it low: its entry would be lost.
+  `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o || clear_i, in_data_i)
+`endif
+  `MR_ASSERT_STABLE(out, out_valid_o, out_ready_i || clear_i, out_data_o)
+  `MR_ASSERT_COUNT(count, count_q, push, pop, DEPTH)
 
 `ifdef FORMAL
   logic [AW-1:0] f_addr;

@@ -186,12 +186,13 @@ module mr_epilogue #(
   assign {side_data_o, side_token_o, side_group_o, side_last_o} = {val, d_tok, d_grp, d_last};
   if (TRAIN != 0) begin : gen_side
     // Blocks in the quantiser, oldest first: whether mr_tiles wants it. Of two passes, the first.
+    // While nobody takes any, it has 16 that are finished, up to 16 beats, and a few on their way.
     logic       f_valid, f_ready, f_tiles, f_in, lo_q;
-    logic [4:0] f_count;
+    logic [5:0] f_count;
     logic       unused;  // an acknowledgement is of a block that is there
     assign unused  = ^{f_valid, f_in, f_count};
     assign f_ready = q_ack_i && (lo_q || !two_pass_i);
-    mr_fifo #(.W(1), .DEPTH(16)) u_blocks (
+    mr_fifo #(.W(1), .DEPTH(40)) u_blocks (
       .clk_i, .rst_ni, .clear_i(1'b0),
       .in_valid_i(t_take), .in_ready_o(f_in), .in_data_i(t_tiles),
       .out_valid_o(f_valid), .out_ready_i(f_ready), .out_data_o(f_tiles), .count_o(f_count)

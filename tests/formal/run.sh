@@ -21,7 +21,7 @@ tap() { # status name
 model() {
     local name=$1 top=$2 params=$3 defines=$4
     shift 4
-    timeout 600 yosys -q -p "read_verilog -formal -sv $defines -I$props -I$tmp $pkg $*; ${params:+chparam $params $top;} \
+    timeout 600 yosys -q -p "read_verilog -formal -sv $defines -Irtl/common -I$props -I$tmp $pkg $*; ${params:+chparam $params $top;} \
         prep -top $top; memory_map; flatten; opt; async2sync; dffunmap; opt_clean; \
         write_smt2 -wires $tmp/$name.smt2" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 1; }
     sed -i 's/QF_AUFBV/QF_UFBV/' "$tmp/$name.smt2"
@@ -68,7 +68,7 @@ progress() {
     local name=$1 params=$2 frames=$3
     shift 3
     local o="opt -full -nodffe -nosdff"
-    timeout 600 yosys -q -p "read_verilog -sv -I$tmp $pkg $*; read_verilog -formal -sv $props/reader_progress.sv; \
+    timeout 600 yosys -q -p "read_verilog -sv -Irtl/common -I$tmp $pkg $*; read_verilog -formal -sv $props/reader_progress.sv; \
         chparam $params reader_progress; prep -top reader_progress; flatten; memory_map; $o; async2sync; \
         dffunmap; setundef -undriven -anyseq; $o; techmap; $o; dffunmap; abc -g AND -fast; opt_clean; \
         write_aiger -I -B -zinit $tmp/$name.aig" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 2; }

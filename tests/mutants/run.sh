@@ -16,7 +16,8 @@
 #   gates              unit test clk_gate: a sim:tiny of the mutated RTL against the unchanged one
 #                      without clock gates
 #   tinyt              unit test train_rtl: the unchanged C model against a sim:tinyt of the mutated RTL
-# A mutant that does not change its file, or does not build, has not been caught.
+# A mutant that does not change its file, or does not build, has not been caught. One of a contract (mr_assert.svh)
+# names the assertion that must fail: FILE.sv and the assertion's name.
 set -uo pipefail
 check='' only=${1:-}
 [ "$only" != --check ] || check=yes only=''
@@ -130,8 +131,9 @@ run_test() { # catcher
     esac
 }
 
-mutant() { # name file sed catcher
-    local name=$1 file=$2 edit=$3 by=$4 title="mutant: $1 is caught by $(catcher "$4")" start status
+mutant() { # name file sed catcher [assertion]
+    local name=$1 file=$2 edit=$3 by=$4 fails=${5:-} title="mutant: $1 is caught by $(catcher "$4")" start status
+    title+=${fails:+, assertion $fails}
     [[ $name == *"$only"* || $by == "$only"* ]] || return 0
     if [ -n "$check" ]; then
         sed "$edit" "$file" | cmp -s "$file" - || ! has_catcher "$by"
@@ -166,9 +168,10 @@ mutant() { # name file sed catcher
         status=$?
         [ $status = 124 ] || [ $status = 152 ] && echo "# it hangs"
         # 126, 127: the test could not be started
-        [ $status != 0 ] && [ $status != 126 ] && [ $status != 127 ]
+        [ $status != 0 ] && [ $status != 126 ] && [ $status != 127 ] &&
+            { [ -z "$fails" ] || grep -q "Error: ${fails% *}:.*Assertion failed in .*: ${fails#* }$" "$dir/run.log"; }
         tap $? "$title"
-        echo "# $(grep -m1 -E '^not ok|FAILED|^millrace|^# lane|differ|logit|error' "$dir/run.log"), $(($(date +%s) - start)) s"
+        echo "# $(grep -m1 -E '^not ok|FAILED|^millrace|^# lane|Assertion|differ|logit|error' "$dir/run.log"), $(($(date +%s) - start)) s"
     fi
     cp -p "$file" "$tree/$file"
 }
@@ -477,6 +480,14 @@ mutant 'cycles of LOAD_ACT count as those of MOVE_ROWS' rtl/train/mr_train_count
     's/OP_MOVE_ROWS\[7:0\]/OP_LOAD_ACT[7:0]/' tinyt
 mutant 'SAVE_ROWS does not count' rtl/train/mr_train_counts.sv \
     's/OP_SAVE_ROWS\[7:0\]/OP_STORE_KV[7:0]/' tinyt
+
+# ---- contracts: the assertion must fail, not only the bench ------------------------------------------------
+mutant 'a FIFO takes an entry more than it has room for' rtl/common/mr_fifo.sv \
+    "s/assign in_ready_o .*/assign in_ready_o = 1'b1;/" rtl:common@fifo5 'mr_fifo.sv count'
+mutant 'a FIFO shows the next entry although nobody took this one' rtl/common/mr_fifo.sv \
+    's/assign fetch .*/assign fetch = ram_q;/' rtl:common@fifo5 'mr_fifo.sv out'
+mutant 'the FIFO of weights has less room than the reader has credits' rtl/stream/mr_stream.sv \
+    's/DEPTH(FIFO_DEPTH)) u_fifo/DEPTH(FIFO_DEPTH - 8)) u_fifo/' rtl:stream@small 'mr_fifo.sv in'
 
 # ---- stream and reader ---------------------------------------------------------------------------------
 mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \

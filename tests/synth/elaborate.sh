@@ -10,13 +10,13 @@ config=$1 dir=$2 build=${BUILD:-build}
 params=$(awk -v config="$config" -f rtl/spec/gen_configs.awk rtl/spec/configs.def | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')
 [ -n "$params" ] || { echo "elaborate.sh: no configuration $config in configs.def" >&2; exit 1; }
 mapfile -t files < <(grep -v '^ *\(//.*\)\?$' rtl/filelist.f | grep -v '^rtl/\(kernel\|pcie\)/')
-key=$({ echo "$params ${defines-}"; cat "$build"/gen/*.sv* "${files[@]}" rtl/fp/*.svh "${BASH_SOURCE[0]}" tests/synth/split.awk; } | sha256sum)
+key=$({ echo "$params ${defines-}"; cat "$build"/gen/*.sv* "${files[@]}" rtl/*/*.svh "${BASH_SOURCE[0]}" tests/synth/split.awk; } | sha256sum)
 mkdir -p "$dir"
 [ "$(cat "$dir/key" 2>/dev/null)" != "$key" ] || exit 0
 rm -f "$dir"/*.il "$dir/modules" "$dir/key"
 echo "# $config: Yosys reads ${#files[@]} files, in up to half a minute"
 inlined=$(basename -s .sv rtl/common/*.sv | sed 's/.*/setattr -mod -unset keep_hierarchy *&*;/')
-nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv ${defines-} -Irtl/fp -I$build/gen $build/gen/mr_pkg.sv ${files[*]}
+nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv ${defines-} -Irtl/common -Irtl/fp -I$build/gen $build/gen/mr_pkg.sv ${files[*]}
     read_verilog -lib +/xilinx/cells_xtra.v
     chparam $params millrace_core
     hierarchy -check -purge_lib -top millrace_core
