@@ -46,7 +46,8 @@ struct mr_plan_memories mr_plan_memories_of(const struct mr_geometry *g)
     add(&m, 1, 32 * v, t * g->rot_max / v);
     add(&m, 1, 32 * v, t * 64 / v);
     // rows: their table, exponents, read buffer; prefix maxima; write buffer
-    add(&m, 2, 48, t);
+    add(&m, 1, 65, t);
+    add(&m, 1, 48, t);
     add(&m, 2, 8, t);
     add(&m, 1, beat, 128);
     add(&m, 2, 16, t * words);

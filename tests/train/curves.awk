@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Draws lines "name,seed,step,fp32,device" (tests/train/learn.c) as SVG, a panel a name: fp32 wide and pale, the device
 # thin above it, so that both are seen where one covers the other.
-# usage: awk -F, [-v reference=PyTorch] -f curves.awk LINES; or what `make test-interop INTEROP_TESTS=scratch` prints
+# usage: awk -F, [-v reference=PyTorch] [-v what="accuracy, %"] -f curves.awk LINES; or what `make test-interop
+# INTEROP_TESTS=scratch` prints
+BEGIN { if (!what) { what = "loss of the held-out part"; title = "Held-out losses" } else title = "Held-out " what }
 /^# step .* held out .* in PyTorch, .* on model:/ {
     split($0, w, " ")
     $0 = "4.2 million parameters,1," w[3] + 0 "," w[6] "," w[9]
@@ -43,13 +45,13 @@ function axes(n,   t, v, digits) {
     }
     path("g", "#26364a", sprintf("M%g %gV%gH%g", left, bottom - tall, bottom, left + wide))
     text(left + wide, bottom + 38, "s", "end", "steps")
-    text(left, bottom - tall - 18, "t", "start", n ": loss of the held-out part")
+    text(left, bottom - tall - 18, "t", "start", n ": " what)
 }
 END {
     split("#0b6e99 #c2410c #4d7c0f", colours, " ")
     tall = 270; bottom = 350; full = 1180; wide = (full - 40 - 80 * panels) / panels
     printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d 430\" width=\"%d\" height=\"430\" role=\"img\" aria-labelledby=\"title\">\n", full, full
-    print "<title id=\"title\">Held-out losses, in fp32 and on the C model</title>"
+    print "<title id=\"title\">" title ", in fp32 and on the C model</title>"
     print "<style>\ntext { font-family: \"DejaVu Sans\", Verdana, Arial, sans-serif; fill: #16202c; }"
     print ".t { font-size: 14px; font-weight: bold; } .s { font-size: 12px; }"
     print "path { fill: none; } .g { stroke-width: 1; } .f { stroke-width: 7; stroke-opacity: 0.25; stroke-linejoin: round; } .d { stroke-width: 1.4; }\n</style>"
