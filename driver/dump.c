@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the device and the driver's rings looked like when one had to be stopped: a
- * text (docs/driver-faults.md), given to devcoredump, or to debugfs where the kernel has
+ * text (docs/board/driver-faults.md), given to devcoredump, or to debugfs where the kernel has
  * none. The first one is kept until it is read: later faults may be its consequences.
  */
 #include <linux/devcoredump.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The driver on a machine with a card (docs/driver.md): module, uapi header, udev rule, DKMS sources.
+# The driver on a machine with a card (docs/board/driver.md): module, uapi header, udev rule, DKMS sources.
 #
 # KDIR      headers of the kernel; the running one's without it
 # UDEVDIR   /etc/udev/rules.d; a package says /usr/lib/udev/rules.d
@@ -27,7 +27,7 @@ driver-stage: dkms
 	@mkdir -p $(DRIVER_STAGE)/usr/src && cp -r $(BUILD)/dkms/$(DKMS_NAME) $(DRIVER_STAGE)$(DKMS_SRC)
 	@install -D -m 644 -t $(DRIVER_STAGE)$(PREFIX)/include/linux driver/include/uapi/millrace.h
 	@install -D -m 644 -t $(DRIVER_STAGE)$(UDEVDIR) driver/60-millrace.rules
-	@install -D -m 644 -t $(DRIVER_STAGE)$(DRIVER_DOC) docs/driver*.md docs/pcie-function.md docs/driver.svg driver/Documentation/ABI/testing/*
+	@install -D -m 644 -t $(DRIVER_STAGE)$(DRIVER_DOC) docs/board/driver*.md docs/board/pcie-function.md docs/board/driver.svg driver/Documentation/ABI/testing/*
 
 ## install-driver: module, uapi header, udev rule, DKMS sources (KDIR=, DESTDIR=; DKMS=1: dkms builds the module)
 install-driver: driver-stage $(if $(filter 1,$(DKMS)),,install-module)

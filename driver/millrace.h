@@ -2,7 +2,7 @@
 /*
  * Millrace accelerator driver: its objects, which all files share. What a file does is in
  * its first lines, what it offers to others in its header. Files use those of the layers
- * below alone (docs/driver-inside.md#layers; tests/lint/driver-layers.sh).
+ * below alone (docs/board/driver-inside.md#layers; tests/lint/driver-layers.sh).
  *
  * Lifetime: struct millrace_device is counted by the PCI driver and by each
  * open context, since files may outlive the device. Whoever touches registers

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of an update, as pure functions of integers: fp32 by rule 1 of docs/numerics.md,
-// AdamW by rule 14, MXINT8 by rule 2. fp32 numbers travel as their bits, so neither a compiler nor
-// a vendor's floating point core can round, fuse or flush otherwise. No function has a state, a
-// pointer or a loop without a fixed count: each becomes a pipeline that takes new operands in every
-// cycle.
+// The arithmetic of an update, as pure functions of integers: fp32 by rule 1 of
+// docs/inside/numerics.md, AdamW by rule 14, MXINT8 by rule 2. fp32 numbers travel as their bits,
+// so neither a compiler nor a vendor's floating point core can round, fuse or flush otherwise. No
+// function has a state, a pointer or a loop without a fixed count: each becomes a pipeline that
+// takes new operands in every cycle.
 #ifndef MILLRACE_HLS_DATAPATH_H
 #define MILLRACE_HLS_DATAPATH_H
 

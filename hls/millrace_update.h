@@ -31,7 +31,7 @@ extern "C" {
 _Static_assert(sizeof(struct mr_update_job) == 128, "two beats");
 #endif
 
-// scale .. decay are the bits of fp32 numbers (rule 14 of docs/numerics.md); w_channel and
+// scale .. decay are the bits of fp32 numbers (rule 14 of docs/inside/numerics.md); w_channel and
 // wt_channel are the beats from a channel of W or Wt to the next one.
 typedef void mr_update_kernel(const struct mr_update_job *jobs, const struct mr_beat *old_state,
                               const struct mr_beat *gradients, struct mr_beat *new_state,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels write the streams of weights (docs/packed-file.md, section 5): whole sections of four
-// columns, headers with the columns' largest codes, vectors. For C++ alone; places.h has what hosts
-// know, too.
+// How kernels write the streams of weights (docs/use/packed-file.md, section 5): whole sections of
+// four columns, headers with the columns' largest codes, vectors. For C++ alone; places.h has what
+// hosts know, too.
 #ifndef MILLRACE_HLS_STREAMS_H
 #define MILLRACE_HLS_STREAMS_H
 

@@ -40,7 +40,8 @@ stage: all sim-views
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
 	  host/millrace.pc.in >$(STAGE)$(LIBDIR)/pkgconfig/millrace.pc
 	@install -D -m 644 -t $(STAGE)$(DOCDIR) LICENSE README.md CHANGELOG.md
-	@install -D -m 644 -t $(STAGE)$(DOCDIR)/docs docs/*.md docs/*.svg
+	@for d in docs $(patsubst %/,%,$(sort $(dir $(wildcard docs/*/*.md)))); do \
+	  install -D -m 644 -t $(STAGE)$(DOCDIR)/$$d $$d/*.md $$(ls $$d/*.svg 2>/dev/null) || exit 1; done
 	@install -D -m 644 -t $(STAGE)$(PREFIX)/share/millrace/models/demo models/demo/*
 	@install -D -m 644 -t $(STAGE)$(PREFIX)/share/millrace/python host/python/millrace.py
 	@mkdir -p $(STAGE)$(MANDIR)/man1 $(STAGE)$(PREFIX)/share/bash-completion/completions \

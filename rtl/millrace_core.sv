@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Millrace: the weight-streaming engine. Here its parts are put together, and their clocks gated;
-// docs/rtl.md says how they fit, docs/commands.md what the ports carry.
+// docs/inside/rtl.md says how they fit, docs/inside/commands.md what the ports carry.
 //
 //   mr_control    registers, sequencer, counters
 //   mr_channels   readers of the memory channels, decode, tile rings

@@ -76,7 +76,7 @@ concerned_by() { # file
     sim/verilator/*) echo "20	unit-test_sim" ;;
     examples/train/*) echo "20	e2e-train-examples" ;;
     examples/*.sh | examples/*.c) printf '20\te2e-example\n20\te2e-examples\n' ;;
-    docs/*.svg | docs/pictures/* | docs/results/* | .clang-format) echo "0	lint-quick" ;;
+    docs/*/*.svg | docs/pictures/* | docs/results/* | .clang-format) echo "0	lint-quick" ;;
     *.md) echo "0	lint-quick" && docs/site/pages.sh | tr ' ' '\n' | grep -qxF "$f" && echo "50	docs" ;;
     esac
     case $f in

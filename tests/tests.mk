@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Unit tests (cmocka), RTL benches (Verilator) and end-to-end tests; see docs/testing.md.
+# Unit tests (cmocka), RTL benches (Verilator) and end-to-end tests; see docs/inside/testing.md.
 comma := ,
 UNIT_SRC  := $(wildcard tests/unit/test_*.c)
 UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)

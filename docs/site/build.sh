@@ -23,9 +23,9 @@ nav() { # ROOT
     {
         echo README.md
         echo docs/README.md
-        grep -oE '\]\([a-z-]+\.md' docs/README.md | sed 's/^](/docs\//'
+        grep -oE '\]\([a-z/-]+\.md' docs/README.md | sed 's/^](/docs\//'
         echo CONTRIBUTING.md
-        printf '%s\n' docs/*.md
+        printf '%s\n' docs/*.md docs/*/*.md
         tr ' ' '\n' <<<"$pages"
     } | awk '!seen[$0]++' | while read -r p; do
         printf '<li><a href="%s%s">%s</a></li>\n' "$1" "$(html "$p")" "$(title "$p")"
@@ -43,7 +43,6 @@ cp $here/site.css $here/search.js "$site/"
 awk -f $here/index.awk $pages >"$site/search-index.js"
 
 # What the pages link to and is not a page.
-cp docs/*.svg "$site/docs/"
 for p in $pages; do
     grep -ohE '(href|src)="[^"#:]+' "$site/$(html "$p")" | sed "s|^[a-z]*=\"||; /^https\?\$/d; s|^|$(dirname "$p")/|"
 done >"$work/linked"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PyTorch's checkpoint files (pytorch_model.bin): a zip archive of a pickle that describes the
-// tensors and of the storages that they are views of. Read as data, in place; docs/checkpoints.md.
+// tensors and of the storages that they are views of. Read as data, in place;
+// docs/use/checkpoints.md.
 #ifndef MILLRACE_CHECKPOINT_TORCH_H
 #define MILLRACE_CHECKPOINT_TORCH_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of the backward pass beside that of num.h, bit for bit (docs/numerics.md, rules 15
-// to 20): row by row, in the way of num.h.
+// The arithmetic of the backward pass beside that of num.h, bit for bit (docs/inside/numerics.md,
+// rules 15 to 20): row by row, in the way of num.h.
 #ifndef MILLRACE_CMODEL_BACKWARD_H
 #define MILLRACE_CMODEL_BACKWARD_H
 

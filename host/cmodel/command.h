@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command of a program, field by field (docs/commands.md; the fields are MR_F_* of mr_device.h).
+// A command of a program, field by field (docs/inside/commands.md; the fields are MR_F_* of
+// mr_device.h).
 #ifndef MILLRACE_CMODEL_COMMAND_H
 #define MILLRACE_CMODEL_COMMAND_H
 

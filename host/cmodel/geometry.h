@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-// What the capability registers say (docs/commands.md).
+// What the capability registers say (docs/inside/commands.md).
 struct mr_geometry {
     int n, r, t;
     int act_words, qkv_words; // per row slot

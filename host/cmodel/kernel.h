@@ -81,7 +81,7 @@ struct mr_kernels {
     const char *name;
     // acc[c] += sum over k of align(dot, below[k] + mr_below(col_max[c], code of k, c)).
     void (*sums)(const struct mr_columns *w, const struct mr_operand *x, int64_t acc[32]);
-    // Rule 16 of docs/numerics.md, of codes below 255 on both sides: acc[c] += sum over k of
+    // Rule 16 of docs/inside/numerics.md, of codes below 255 on both sides: acc[c] += sum over k of
     // mr_align_grad(dot, g + 284 - ea - ew), with ea = 255 - below[k]. True where such a shift is
     // negative.
     bool (*grads)(const struct mr_columns *w, const struct mr_operand *x, int g, int64_t acc[32]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The specification of the device: executes the programs of docs/commands.md, one command after
-// the other in program order. The RTL gives the same bits in the same memories.
+// The specification of the device: executes the programs of docs/inside/commands.md, one command
+// after the other in program order. The RTL gives the same bits in the same memories.
 #ifndef MILLRACE_CMODEL_MACHINE_H
 #define MILLRACE_CMODEL_MACHINE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's arithmetic, bit for bit (docs/numerics.md). The RTL in rtl/fp implements the same
-// functions; the unit benches hold the two together.
+// The device's arithmetic, bit for bit (docs/inside/numerics.md). The RTL in rtl/fp implements the
+// same functions; the unit benches hold the two together.
 //
 // fp32 rules: round to nearest even; inputs with exponent field 0 read as signed zero; results
 // whose magnitude after rounding to 24 bits is below 2^-126 become signed zero; every NaN is the
@@ -229,8 +229,8 @@ struct mr_ln_const {
 struct mr_ln_const mr_ln_consts(int n, float eps);
 
 // LayerNorm of x[count] (count >= c->n, zeros beyond): y = ((x - mean) r) gain + bias with integer
-// statistics, so that the order of summation does not matter (engine rule 5 in docs/numerics.md).
-// Exponents: x row Inf/NaN makes the whole row NaN.
+// statistics, so that the order of summation does not matter (engine rule 5 in
+// docs/inside/numerics.md). Exponents: x row Inf/NaN makes the whole row NaN.
 void mr_layernorm(const struct mr_ln_const *c, const float *x, const float *gain, const float *bias,
                   int count, float *y);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MOVE_ROWS makes of a row (docs/commands.md).
+// What MOVE_ROWS makes of a row (docs/inside/commands.md).
 #ifndef MILLRACE_CMODEL_ROW_WORK_H
 #define MILLRACE_CMODEL_ROW_WORK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices of MXINT8 in the form of the weight stream (docs/commands.md, "Weight stream"): where a
-// block lies. Streams of weights and the stash of training have them.
+// Matrices of MXINT8 in the form of the weight stream (docs/inside/commands.md, "Weight stream"):
+// where a block lies. Streams of weights and the stash of training have them.
 #ifndef MILLRACE_CMODEL_TILES_H
 #define MILLRACE_CMODEL_TILES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that a training is told: by the options of `millrace train`, or by a configuration
-// file of Cerebras' Model Zoo, of either generation (docs/train-config.md).
+// file of Cerebras' Model Zoo, of either generation (docs/train/train-config.md).
 #ifndef MILLRACE_CONFIG_TRAINING_H
 #define MILLRACE_CONFIG_TRAINING_H
 

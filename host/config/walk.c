@@ -149,7 +149,7 @@ static int unknown(const struct mr_reader *r, const char *above, const char *nam
         return mr_key_fail(r, MR_ERR_USAGE, "the key is not known; did you mean %s%s", above,
                            near.best);
     return mr_key_fail(r, MR_ERR_USAGE,
-                       "the key is not known; docs/train-config.md lists those that are");
+                       "the key is not known; docs/train/train-config.md lists those that are");
 }
 
 bool mr_key_given(struct mr_reader *r, const char *name, size_t base)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training data in HDF5, in the shape of Cerebras' Model Zoo (docs/data.md): `data` [n, 3, length]
-// has ids, 0 or 1 for targets that are learnt, and targets. Of texts with labels, it has ids, 1 for
-// each token of the text, and types of tokens; `labels` [n] has their labels, and the attribute
-// `label_names` what these are called. Files that `millrace data` wrote have a checksum in front of
-// that.
+// Training data in HDF5, in the shape of Cerebras' Model Zoo (docs/train/data.md): `data` [n, 3,
+// length] has ids, 0 or 1 for targets that are learnt, and targets. Of texts with labels, it has
+// ids, 1 for each token of the text, and types of tokens; `labels` [n] has their labels, and the
+// attribute `label_names` what these are called. Files that `millrace data` wrote have a checksum
+// in front of that.
 #ifndef MILLRACE_DATA_EXAMPLES_H
 #define MILLRACE_DATA_EXAMPLES_H
 

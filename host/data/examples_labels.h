@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an HDF5 file of texts with labels has beside its rows (docs/data.md).
+// What an HDF5 file of texts with labels has beside its rows (docs/train/data.md).
 #ifndef MILLRACE_DATA_EXAMPLES_LABELS_H
 #define MILLRACE_DATA_EXAMPLES_LABELS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model is to learn, text by text: of a plain text, of JSON lines, or of comma- or
-// tab-separated values (docs/data.md).
+// tab-separated values (docs/train/data.md).
 #ifndef MILLRACE_DATA_RECORDS_H
 #define MILLRACE_DATA_RECORDS_H
 

@@ -384,9 +384,10 @@ static int stage(struct pci_device *d, size_t bytes, uint32_t flags, uint8_t **d
 static int cannot_open(const char *args, const char *path, struct mr_error *err)
 {
     const char *advice =
-        errno == EACCES ? "be one of the file's group"
-                        : "is the driver loaded? 'modprobe millrace' loads it (docs/driver.md), "
-                          "'lspci -d 1234:4d52' shows the boards";
+        errno == EACCES
+            ? "be one of the file's group"
+            : "is the driver loaded? 'modprobe millrace' loads it (docs/board/driver.md), "
+              "'lspci -d 1234:4d52' shows the boards";
     return mr_fail(err, MR_ERR_DEVICE, "pci:%s: %s: %s; %s", args, path, strerror(errno), advice);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devices with the registers of docs/commands.md have in common.
+// What devices with the registers of docs/inside/commands.md have in common.
 #ifndef MILLRACE_DEVICE_REGISTERS_H
 #define MILLRACE_DEVICE_REGISTERS_H
 

@@ -14,7 +14,7 @@
 struct mr_backend_stats {
     uint64_t steps, tokens; // runs of the device, rows
     uint64_t counter[MR_COUNTERS];
-    // Where weights come over the link in each pass (docs/streaming.md): of `units` layers and
+    // Where weights come over the link in each pass (docs/use/streaming.md): of `units` layers and
     // pieces of the head, which all are about as large, those that do.
     int units, streamed;
     uint64_t link_bytes;

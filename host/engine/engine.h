@@ -10,15 +10,15 @@
 #include "pack/packed.h"
 
 // Puts the model on the device; where memory (mr_device_info.room) does not hold its weights, as
-// many layers as it holds, and the others come in each step (docs/streaming.md). `packed` and `dev`
-// must outlive the backend, which owns neither. MR_ERR_FIT, with what is too large, if the device's
-// configuration does not hold the model, or its memory not two layers.
+// many layers as it holds, and the others come in each step (docs/use/streaming.md). `packed` and
+// `dev` must outlive the backend, which owns neither. MR_ERR_FIT, with what is too large, if the
+// device's configuration does not hold the model, or its memory not two layers.
 int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
                    struct mr_device *dev, const struct mr_engine_options *opt,
                    struct mr_error *err);
 
 // What a configuration must have room for, and what it has: it holds the model if nothing exceeds.
-// docs/checkpoints.md lists them (tests/unit/test_limits.c holds the page to them).
+// docs/use/checkpoints.md lists them (tests/unit/test_limits.c holds the page to them).
 struct mr_engine_limit {
     const char *what;
     int need, have;
@@ -48,8 +48,8 @@ int mr_engine_seq_length(const struct mr_backend *backend, int seq);
 bool mr_engine_two_pass(const struct mr_backend *backend);
 
 // The KV store of a layer's first `count` positions in a form that does not depend on the device:
-// K records, then V records, each mr_engine_kv_record() bytes (docs/layout.md). The prefix maxima
-// follow from V and are made again when it is written.
+// K records, then V records, each mr_engine_kv_record() bytes (docs/inside/layout.md). The prefix
+// maxima follow from V and are made again when it is written.
 int mr_engine_kv_record(const struct mr_backend *backend);
 int mr_engine_kv_read(struct mr_backend *backend, int seq, int layer, int count, uint8_t *records,
                       struct mr_error *err);

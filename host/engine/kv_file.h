@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The KV store of a sequence as a file (docs/kv-file.md): made on any device, good on every other
-// one with the same model.
+// The KV store of a sequence as a file (docs/use/kv-file.md): made on any device, good on every
+// other one with the same model.
 #ifndef MILLRACE_ENGINE_KV_FILE_H
 #define MILLRACE_ENGINE_KV_FILE_H
 
@@ -10,7 +10,7 @@
 #include "common/file.h"
 #include "common/output.h"
 
-// Raise it with every change of the bits of K or V (docs/numerics.md): older files are then
+// Raise it with every change of the bits of K or V (docs/inside/numerics.md): older files are then
 // refused.
 enum { MR_KV_NUMERICS = 1 };
 

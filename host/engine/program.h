@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as a device program (docs/commands.md): compiled once from the model's description, free
-// of geometry.
+// A model as a device program (docs/inside/commands.md): compiled once from the model's
+// description, free of geometry.
 #ifndef MILLRACE_ENGINE_PROGRAM_H
 #define MILLRACE_ENGINE_PROGRAM_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass in stages, where device memory does not hold all weights: which of them stay there, and
-// which come over the link in each pass, through two slots (docs/streaming.md).
+// which come over the link in each pass, through two slots (docs/use/streaming.md).
 #ifndef MILLRACE_ENGINE_STAGES_H
 #define MILLRACE_ENGINE_STAGES_H
 

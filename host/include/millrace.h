@@ -50,7 +50,8 @@ struct mr_load_options {
     bool no_smoothing;            // leave out the exact power-of-two channel smoothing
     // Rounding with the errors of weights made up for by others, for directories. NULL: without;
     // "self": with text that the model samples from itself, the same each time; else a text file
-    // like what the model will read (up to 16384 tokens of it are used). docs/numerics.md, rule 12.
+    // like what the model will read (up to 16384 tokens of it are used). docs/inside/numerics.md,
+    // rule 12.
     const char *calibrate;
     // The directory of a PEFT adapter (LoRA) of a directory's model, whose pairs are added to its
     // matrices before anything else; NULL: none.
@@ -109,7 +110,7 @@ struct mr_pack_stats {
     uint64_t file_bytes;
     uint64_t stream_bytes; // read from memory for one token
     // Not empty: no shipped configuration of the engine can run the model, and these limits are
-    // exceeded (docs/checkpoints.md). cpu: can, from the directory.
+    // exceeded (docs/use/checkpoints.md). cpu: can, from the directory.
     char exceeds[256];
 };
 
@@ -166,11 +167,11 @@ struct mr_session_options {
 
 // device: "cpu:" (fp32 reference; needs a Hugging Face directory), "model:[config]" (bit-exact C
 // model), "sim:[config][,memory=ideal|ddr4-2400|hbm2][,seed=N][,stalls=PERCENT][,check]" (the
-// Verilated RTL), "xrt:[index][,unit=N][,bo=MIB]" (an Alveo card or its emulation, docs/xrt.md),
-// "pci:[number]" (docs/driver.md); all but cpu: with ",capacity=SIZE" (512M, 8G) for less memory
-// than there is: a model that is larger streams from the host in each pass (docs/streaming.md).
-// sim: and model: with "units=N" stand for N engines of that kind (below), of which a session uses
-// one. opt may be NULL. The model must outlive the session.
+// Verilated RTL), "xrt:[index][,unit=N][,bo=MIB]" (an Alveo card or its emulation,
+// docs/board/xrt.md), "pci:[number]" (docs/board/driver.md); all but cpu: with ",capacity=SIZE"
+// (512M, 8G) for less memory than there is: a model that is larger streams from the host in each
+// pass (docs/use/streaming.md). sim: and model: with "units=N" stand for N engines of that kind
+// (below), of which a session uses one. opt may be NULL. The model must outlive the session.
 int mr_session_open(struct mr_session **session, struct mr_model *model, const char *device,
                     const struct mr_session_options *opt, struct mr_error *err);
 void mr_session_close(struct mr_session *session);
@@ -394,10 +395,10 @@ void mr_generated_free(struct mr_generated *g);
 
 // ---- training ----------------------------------------------------------------------------------
 // A training's state is a directory: weights in fp32, moments, the units of gradients
-// (docs/store.md). A step adds up the gradients of micro-batches as integers and then updates
-// everything or nothing, so the state is good whenever the program ends. Neither device, chunks,
-// threads nor the order of micro-batches changes a bit (docs/training.md). There is no dropout:
-// rates in config.json (attn_pdrop, ..) are not applied, and 0 in the export.
+// (docs/inside/store.md). A step adds up the gradients of micro-batches as integers and then
+// updates everything or nothing, so the state is good whenever the program ends. Neither device,
+// chunks, threads nor the order of micro-batches changes a bit (docs/train/training.md). There is
+// no dropout: rates in config.json (attn_pdrop, ..) are not applied, and 0 in the export.
 
 struct mr_trainer;
 
@@ -407,14 +408,14 @@ struct mr_trainer;
 // config.json and exports then say. MR_ERR_USAGE where positions are learned (GPT-2).
 int mr_trainer_create(const char *dir, const char *model, int positions, struct mr_error *err);
 
-// The same of an encoder (BERT), which learns to tell texts apart by `count` labels (docs/bert.md).
-// *drawn, unless NULL: whether pooler or classifier had to be drawn from `seed`, since the model
-// has none, or one of another number of labels. MR_ERR_USAGE where it is no encoder. With
-// mr_trainer_create() the state has the model's own labels.
+// The same of an encoder (BERT), which learns to tell texts apart by `count` labels
+// (docs/use/bert.md). *drawn, unless NULL: whether pooler or classifier had to be drawn from
+// `seed`, since the model has none, or one of another number of labels. MR_ERR_USAGE where it is no
+// encoder. With mr_trainer_create() the state has the model's own labels.
 int mr_trainer_create_labels(const char *dir, const char *model, const char *const *labels,
                              int count, uint64_t seed, bool *drawn, struct mr_error *err);
 
-// A LoRA adapter, which learns instead of the model (docs/lora.md).
+// A LoRA adapter, which learns instead of the model (docs/train/lora.md).
 struct mr_lora_options {
     int rank;                   // 1..512
     double alpha;               // above 0: the pair is multiplied by alpha / rank
@@ -562,7 +563,7 @@ struct mr_trainer_done {
     uint64_t cycles;
     double mac_utilisation;
     // Where layers stream: bytes to the device and from it, and cycles beside those above in which
-    // it waits for a link of 12 GB/s and of 24 (docs/streaming.md#training).
+    // it waits for a link of 12 GB/s and of 24 (docs/use/streaming.md#training).
     uint64_t link_up, link_down;
     double link_waited[2];
 };
@@ -588,7 +589,7 @@ int mr_trainer_save_adapter(const struct mr_trainer *trainer, const char *dir,
 
 // ---- encoders ----------------------------------------------------------------------------------
 
-// BERT and its like, which read texts and write none. docs/bert.md.
+// BERT and its like, which read texts and write none. docs/use/bert.md.
 struct mr_encoder;
 
 enum mr_pooling { MR_POOLING_MEAN, MR_POOLING_CLS };
@@ -689,7 +690,7 @@ struct mr_stats {
     // Where the device's memory does not hold all weights: of `units`, layers and pieces of the
     // head about as large, those that come over the link in each pass; the bytes so far; and the
     // cycles in which the engine waits for a link of 12 GB/s and of 24, which are beside those
-    // counted (docs/streaming.md). All 0 elsewhere.
+    // counted (docs/use/streaming.md). All 0 elsewhere.
     int units, streamed;
     uint64_t link_bytes;
     double link_waited[2];

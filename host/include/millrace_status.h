@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Status codes of the Millrace C API. The command line's exit status is derived from them
-// (docs/cli.md): 0 success, 2 usage, 3 input, 4 device, 5 result differs, 130 interrupted.
+// (docs/use/cli.md): 0 success, 2 usage, 3 input, 4 device, 5 result differs, 130 interrupted.
 #ifndef MILLRACE_STATUS_H
 #define MILLRACE_STATUS_H
 

@@ -6,8 +6,8 @@
 // An item is one thing that the engine can do and the reference can check. The lists are in order
 // of computation, which is also the order of the weight stream. From them follow the tensors that a
 // checkpoint must have, the fp32 reference (host/cpu), smoothing and packing (host/pack), the
-// program with its semaphores (host/engine) and synthetic models. docs/adding-a-model.md walks
-// through an example.
+// program with its semaphores (host/engine) and synthetic models. docs/inside/adding-a-model.md
+// walks through an example.
 #ifndef MILLRACE_MODEL_MODEL_H
 #define MILLRACE_MODEL_MODEL_H
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Several engines by MPI (docs/engines.md): a module that `millrace train --engines` opens. It is
+# Several engines by MPI (docs/train/engines.md): a module that `millrace train --engines` opens. It is
 # built where Open MPI's headers are; nothing else needs them.
 DEPS_MPI := openmpi-bin libopenmpi-dev
 MPI_CFLAGS := $(shell pkg-config --cflags ompi-c 2>/dev/null)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Second moments of what goes into each matrix, from runs of the fp32 reference over some text
-// (docs/numerics.md, rule 12). host/pack/compensate.h uses them.
+// (docs/inside/numerics.md, rule 12). host/pack/compensate.h uses them.
 #ifndef MILLRACE_PACK_CALIBRATE_H
 #define MILLRACE_PACK_CALIBRATE_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Padded dimensions of a model on the device and the order of its weight stream
-// (docs/commands.md, "Weight stream"). Packer, program compiler and dealer all walk this list.
+// (docs/inside/commands.md, "Weight stream"). Packer, program compiler and dealer all walk this
+// list.
 #ifndef MILLRACE_PACK_LAYOUT_H
 #define MILLRACE_PACK_LAYOUT_H
 

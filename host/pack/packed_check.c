@@ -68,7 +68,7 @@ static bool codes_fit(const unsigned char *code, bytes16 most, int n)
 }
 
 // The device aligns products by a block's distance from its column's largest code: see
-// docs/numerics.md. `panel`: a header and its 16 groups.
+// docs/inside/numerics.md. `panel`: a header and its 16 groups.
 static bool panel_fits(const struct mr_stream_item *item, const unsigned char *panel)
 {
     size_t per_block = item->format == MR_FORMAT_MXFP4 ? MR_BEAT : 2 * MR_BEAT;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of the packed file, version 1 (docs/packed-file.md): frozen. Internal to this folder.
+// The layout of the packed file, version 1 (docs/use/packed-file.md): frozen. Internal to this
+// folder.
 #ifndef MILLRACE_PACK_PACKED_FORMAT_H
 #define MILLRACE_PACK_PACKED_FORMAT_H
 

@@ -108,7 +108,7 @@ struct work {
 
 // How much of the imbalance each pair moves to the second tensor: a^weight / b^(1 - weight). What
 // is quantised anew at each token (LayerNorm outputs, q, stored k) counts more than weights, whose
-// error is fixed; docs/numerics.md has the measurements.
+// error is fixed; docs/inside/numerics.md has the measurements.
 #define LN_WEIGHT 0.75f
 #define KQ_WEIGHT 0.75f
 #define VO_WEIGHT 0.5f

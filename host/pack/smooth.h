@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact power-of-two channel smoothing (docs/numerics.md): moves magnitude between neighbouring
-// tensors so that no MX block holds one large channel. fp32 results do not change.
+// Exact power-of-two channel smoothing (docs/inside/numerics.md): moves magnitude between
+// neighbouring tensors so that no MX block holds one large channel. fp32 results do not change.
 #ifndef MILLRACE_PACK_SMOOTH_H
 #define MILLRACE_PACK_SMOOTH_H
 

@@ -20,7 +20,8 @@ static const struct row {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-// A pair of PEs in the portable form takes so much more than in DSP48E2 (docs/synthesis.md, units).
+// A pair of PEs in the portable form takes so much more than in DSP48E2 (docs/inside/synthesis.md,
+// units).
 enum { PORTABLE_LUTS = 2009 - 485, PORTABLE_MULTIPLIERS = 30, PAIR_MULTIPLIERS = 34 };
 
 static bool is(const struct row *r, const char *unit)

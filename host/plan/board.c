@@ -9,7 +9,7 @@
 #include "plan/memories.h"
 
 // What the shell of an Alveo card's platform takes of the device, in percent of LUTs, multipliers,
-// block RAM and UltraRAM: the report of a card's platform in AMD's UG1702 (docs/plan.md).
+// block RAM and UltraRAM: the report of a card's platform in AMD's UG1702 (docs/use/plan.md).
 #define ALVEO_SHELL {17.2, 14.0, 13.9, 16.7}
 
 // A port of HBM moves 256 bits at 450 MHz, 14.4 GB/s, to whichever pseudo-channels it reaches.

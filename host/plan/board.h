@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a configuration costs, and what boards have (docs/plan.md names the sources).
+// What a configuration costs, and what boards have (docs/use/plan.md names the sources).
 #ifndef MILLRACE_PLAN_BOARD_H
 #define MILLRACE_PLAN_BOARD_H
 

@@ -2,7 +2,7 @@
 // Cycles of one run of the device: a program (engine/program.h) for given rows, walked command by
 // command. Not a simulation of beats: the stream is followed by sections of 16 k-blocks, K and V by
 // record, the array by row group, everything else by formulas of the modules' headers
-// (docs/plan.md).
+// (docs/use/plan.md).
 #ifndef MILLRACE_PLAN_RUN_H
 #define MILLRACE_PLAN_RUN_H
 

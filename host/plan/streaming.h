@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device whose memory does not hold all weights (docs/streaming.md): what its passes take, and
-// what the link to the host adds.
+// A device whose memory does not hold all weights (docs/use/streaming.md): what its passes take,
+// and what the link to the host adds.
 #ifndef MILLRACE_PLAN_STREAMING_H
 #define MILLRACE_PLAN_STREAMING_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of training, predicted: work and traffic of its programs (train/pass.h), which are made as
 // for a device and counted command by command; cycles by an estimate
-// (docs/plan.md#training).
+// (docs/use/plan.md#training).
 #ifndef MILLRACE_PLAN_TRAIN_H
 #define MILLRACE_PLAN_TRAIN_H
 

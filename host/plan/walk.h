@@ -22,7 +22,7 @@ enum {
     PROMPT = 16,        // beats that a consumer which takes them as they come may hold (mr_reader)
     READ_QUANTUM = 512, // beats of KV before a weight burst's turn (mr_reader)
     FETCH = 8,          // commands read at a time (mr_fetch)
-    SECTION = 16,       // k-blocks that share a beat of scale codes (docs/layout.md)
+    SECTION = 16,       // k-blocks that share a beat of scale codes (docs/inside/layout.md)
     CHUNKS = 4096,      // sections between reader and array: fewer than ring and FIFO together hold
     TAKEN = 128,        // tokens in the array's result FIFO, R = 32
     UNITS = 2048,       // units in the staging memory: two a token

@@ -129,7 +129,7 @@ static int layer_of(const struct mr_progress *p)
     return p->seconds > 0 && p->commands > 0 ? layer : 0;
 }
 
-// Of all units together, and what each of them did with its cycles (docs/counters.md).
+// Of all units together, and what each of them did with its cycles (docs/inside/counters.md).
 static void print_device(const struct mr_metrics *m, struct mr_buf *text, struct mr_error *err)
 {
     uint64_t steps = 0, tokens = 0, cycles = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `millrace serve`: a page and the OpenAI API over a device's units (docs/serve.md).
+// `millrace serve`: a page and the OpenAI API over a device's units (docs/use/serve.md).
 #ifndef MILLRACE_SERVE_SERVE_H
 #define MILLRACE_SERVE_SERVE_H
 

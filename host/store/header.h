@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a store, version 5 (docs/store.md): two slots, of which the newer valid one counts.
-// Writing one slot, with a sync before and behind it, is what makes a step atomic.
+// The header of a store, version 5 (docs/inside/store.md): two slots, of which the newer valid one
+// counts. Writing one slot, with a sync before and behind it, is what makes a step atomic.
 #ifndef MILLRACE_STORE_HEADER_H
 #define MILLRACE_STORE_HEADER_H
 

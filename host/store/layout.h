@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each parameter lies in the files of a store (docs/store.md). Matrices are cut into patches
-// of 512 x 512, and these into tiles of 32 x 64: those that the engine writes its gradients in. So
-// blocks of 32 along either axis lie in one tile, and a patch is whole sections of both streams.
+// Where each parameter lies in the files of a store (docs/inside/store.md). Matrices are cut into
+// patches of 512 x 512, and these into tiles of 32 x 64: those that the engine writes its gradients
+// in. So blocks of 32 along either axis lie in one tile, and a patch is whole sections of both
+// streams.
 #ifndef MILLRACE_STORE_LAYOUT_H
 #define MILLRACE_STORE_LAYOUT_H
 

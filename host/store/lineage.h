@@ -2,7 +2,8 @@
 // Which training a state is of: a number over what it was made from and every update since. Two
 // trainings whose updates differ have different ones from there on. One that was stopped and
 // resumed has that of one that was not, and a caller's notes are in none. Patches have it beside
-// the header, so that files of different trainings are not taken for one state (docs/store.md).
+// the header, so that files of different trainings are not taken for one state
+// (docs/inside/store.md).
 #ifndef MILLRACE_STORE_LINEAGE_H
 #define MILLRACE_STORE_LINEAGE_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which weights a state began from: a number that knows a checkpoint by samples of its weights,
-// wherever and in whichever form it lies (docs/store.md). Reading it takes about 16 pages a tensor.
+// wherever and in whichever form it lies (docs/inside/store.md). Reading it takes about 16 pages a
+// tensor.
 #ifndef MILLRACE_STORE_ORIGIN_H
 #define MILLRACE_STORE_ORIGIN_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a step. Its order makes it atomic (docs/store.md):
+// The end of a step. Its order makes it atomic (docs/inside/store.md):
 //
 // 1. sums of squares and a hash of the gradients; nothing is written so far
 // 2. the gradients are synced; a slot of the header says which update begins, and is synced

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weight store: what training owns of a model, in a directory (docs/store.md). Master weights,
-// both moments and the sums of integer gradients lie in mapped files; a step adds up micro-batches,
-// updates everything at once or not at all, and puts the new weights into the streams that the
-// engine reads.
+// The weight store: what training owns of a model, in a directory (docs/inside/store.md). Master
+// weights, both moments and the sums of integer gradients lie in mapped files; a step adds up
+// micro-batches, updates everything at once or not at all, and puts the new weights into the
+// streams that the engine reads.
 #ifndef MILLRACE_STORE_STORE_H
 #define MILLRACE_STORE_STORE_H
 
@@ -119,7 +119,7 @@ int mr_store_set_unit(struct mr_store *store, size_t i, int unit, struct mr_erro
 int32_t mr_store_limit(const struct mr_store *store, size_t i);
 
 // What GRAD writes of a tensor: tiles of 32 x 64 int32, band by band, and a record of 64 bytes
-// (docs/store.md).
+// (docs/inside/store.md).
 size_t mr_store_region(const struct mr_store *store, size_t i); // its bytes
 int mr_store_add(struct mr_store *store, size_t i, const void *region, struct mr_error *err);
 // The gradients of rows of a table that were looked up: rows[n][stride] in fp32, of which the

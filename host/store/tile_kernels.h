@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The blocks of 32 of a tile of 32 rows x 64 columns, as MXINT8 (rule 2 of docs/numerics.md).
+// The blocks of 32 of a tile of 32 rows x 64 columns, as MXINT8 (rule 2 of
+// docs/inside/numerics.md).
 struct mr_tile_blocks {
     int8_t down[64][32];   // column c
     int8_t along[64][32];  // row r, columns 0..31; 32 + r: columns 32..63

@@ -5,7 +5,8 @@
 
 #include "pack/layout.h"
 
-// Contraction lanes of a segment of Wt: 512 blocks, the most that one sum takes (docs/numerics.md).
+// Contraction lanes of a segment of Wt: 512 blocks, the most that one sum takes
+// (docs/inside/numerics.md).
 enum { MR_SEGMENT = 16384, MR_SEGMENT_KBLOCKS = MR_SEGMENT / 32 };
 
 // Segments of a contraction of so many blocks, and the blocks of one of them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // AdamW, Adam and SGD, element by element, with the same bits on every host and in every
-// instruction set. The order of operations is rule 14 of docs/numerics.md; each is one of num.h's,
-// with a division and a square root that round correctly too.
+// instruction set. The order of operations is rule 14 of docs/inside/numerics.md; each is one of
+// num.h's, with a division and a square root that round correctly too.
 #ifndef MILLRACE_STORE_UPDATE_H
 #define MILLRACE_STORE_UPDATE_H
 

@@ -2,7 +2,7 @@
 // What stands on top of an encoder that learns: the first row of each text goes through a matrix
 // and tanh (the pooler), and another matrix gives the scores of its labels. It is small, so the
 // host computes it, forward and backward: sums in double, in one order, and tanh by the exponential
-// of rule 13 of docs/numerics.md. So the bits are the same on every host.
+// of rule 13 of docs/inside/numerics.md. So the bits are the same on every host.
 #ifndef MILLRACE_TRAIN_CLASSIFIER_H
 #define MILLRACE_TRAIN_CLASSIFIER_H
 

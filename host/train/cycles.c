@@ -17,7 +17,7 @@ static const struct {
     [MR_MOVE_SOFTMAX_BACK] = {4, 2, 90},
 };
 
-// What else the RTL takes, measured on sim,train and tinyt (docs/plan.md#training).
+// What else the RTL takes, measured on sim,train and tinyt (docs/use/plan.md#training).
 enum {
     BETWEEN_ROWS = 45,  // rows of LayerNorm
     BETWEEN_HEADS = 13, // of ATTEND, in each row

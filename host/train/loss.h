@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy and the gradient of the logits, by rule 13 of docs/numerics.md: every sum is a sum
-// of integers, so the result depends neither on threads nor on the order of rows.
+// Cross-entropy and the gradient of the logits, by rule 13 of docs/inside/numerics.md: every sum is
+// a sum of integers, so the result depends neither on threads nor on the order of rows.
 #ifndef MILLRACE_TRAIN_LOSS_H
 #define MILLRACE_TRAIN_LOSS_H
 

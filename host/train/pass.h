@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward and backward pass of a micro-batch on a device with TRAIN: programs from the model's
-// description, layer by layer and chunk by chunk (docs/training.md). Gradients are integers with a
-// unit for each tensor (rule 16 of docs/numerics.md), and none of their bits depends on the chunks,
-// on geometry or threads.
+// description, layer by layer and chunk by chunk (docs/train/training.md). Gradients are integers
+// with a unit for each tensor (rule 16 of docs/inside/numerics.md), and none of their bits depends
+// on the chunks, on geometry or threads.
 #ifndef MILLRACE_TRAIN_PASS_H
 #define MILLRACE_TRAIN_PASS_H
 
@@ -30,8 +30,8 @@ struct mr_pass_options {
 
 // The device and the configuration are borrowed. MR_ERR_USAGE if the device cannot train,
 // MR_ERR_FIT if the model does not fit it. Where its memory does not hold all layers, those that it
-// does not hold come over the link beside the layer before them (docs/streaming.md#training); it
-// has to hold two.
+// does not hold come over the link beside the layer before them (docs/use/streaming.md#training);
+// it has to hold two.
 int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct mr_config *config,
                  const struct mr_pass_options *options, struct mr_error *err);
 void mr_pass_close(struct mr_pass *pass); // NULL is allowed

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Units that the device's memory does not hold (docs/streaming.md#training): each has one of two
-// places while it is in work, and what it needs there comes over the link beside the unit before
-// it. Forward W comes and the stash leaves, backward Wt and the stash come and the sums leave.
+// Units that the device's memory does not hold (docs/use/streaming.md#training): each has one of
+// two places while it is in work, and what it needs there comes over the link beside the unit
+// before it. Forward W comes and the stash leaves, backward Wt and the stash come and the sums
+// leave.
 #include <stdlib.h>
 
 #include "train/pass_impl.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command of a program computes and moves, from its fields (docs/commands.md).
+// What a command of a program computes and moves, from its fields (docs/inside/commands.md).
 #ifndef MILLRACE_TRAIN_WORK_H
 #define MILLRACE_TRAIN_WORK_H
 

@@ -20,8 +20,8 @@
 // For each group j = 0.., each row group g (R slots), each k: one step a cycle,
 //   d = sum of 32 products, acc += (d << 18) >>> min(38, (rmax - ea) + (cmax - ew)).
 //
-// With cmd_grad_i (GRAD, docs/numerics.md rule 16; one pass, no FP4) the sums are gradients in
-// units of 2^cmd_g_i, signed: acc += RNE((d << 18) / 2^s), s = g + 284 - ea - ew, nothing for
+// With cmd_grad_i (GRAD, docs/inside/numerics.md rule 16; one pass, no FP4) the sums are gradients
+// in units of 2^cmd_g_i, signed: acc += RNE((d << 18) / 2^s), s = g + 284 - ea - ew, nothing for
 // s > 38. Maxima are not looked at. dr_grad_o says so beside the results, dr_flags_o[0] that an s
 // of the token's sums was negative, dr_flags_o[1] that a code was 255: its terms add nothing.
 //

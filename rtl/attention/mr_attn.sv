@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: PM_LOAD and ATTEND (docs/commands.md), the controller over one mr_attn_lane per
+// Attention: PM_LOAD and ATTEND (docs/inside/commands.md), the controller over one mr_attn_lane per
 // channel.
 //
 // A group is up to 4 tokens that continue one sequence x some heads (mr_attn_plan). For a group:

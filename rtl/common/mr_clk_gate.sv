@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clock of a unit that changes no state while it is idle. Without MILLRACE_CLK_GATE (synthesis for
 // an FPGA, benches, proofs, view builds) it is the clock itself; with it, edges are left out while
-// the unit is idle. See "Clock gating" in docs/rtl.md.
+// the unit is idle. See "Clock gating" in docs/inside/rtl.md.
 //
 // Parameters
 //   HOLD  cycles, 1..255, that the clock goes on after the last cycle with active_i: at least the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performance counters (docs/commands.md, "Counters"), 48 bits each: they count while run_i is high
-// and are cleared by clear_i, so after a run they stand still and are read as one snapshot.
+// Performance counters (docs/inside/commands.md, "Counters"), 48 bits each: they count while run_i
+// is high and are cleared by clear_i, so after a run they stand still and are read as one snapshot.
 //
 // Parameters
 //   N      channels

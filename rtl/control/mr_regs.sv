@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AXI4-Lite slave: identity, capabilities, control, first error, counters (docs/commands.md,
+// AXI4-Lite slave: identity, capabilities, control, first error, counters (docs/inside/commands.md,
 // "Registers").
 //
 // Parameters: the configuration, as it is reported to the host.

@@ -8,8 +8,8 @@
 // Control port: 0x00 ap_start (write 1; reads 1 until the run has ended), ap_done and ap_ready
 // (cleared by reading), ap_idle; 0x04 GIE, 0x08 IER, 0x0C ISR (bit 0 done, bit 1 ready; write 1
 // toggles). There is no auto-restart. Writing zeros there changes nothing but GIE and IER. The
-// other registers are the core's (docs/commands.md) except that CTRL cannot start a run, with
-// the arguments of kernel.def between them: 0x05C page_log2, 0x300.. the weight pages; the
+// other registers are the core's (docs/inside/commands.md) except that CTRL cannot start a run,
+// with the arguments of kernel.def between them: 0x05C page_log2, 0x300.. the weight pages; the
 // remaining ones only tell the linker and XRT which memory a buffer must lie in, and are
 // ignored: the run descriptor has the addresses. Arguments and words with a partial strobe read
 // and write as nothing. A start waits until the core can take it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine as a PCI function's inside: BAR 0, command rings in host memory, copies between host
-// and card memory, completions, interrupts. docs/pcie-function.md says what the host sees, and
-// what a PCIe core has to provide around it.
+// and card memory, completions, interrupts. docs/board/pcie-function.md says what the host sees,
+// and what a PCIe core has to provide around it.
 //
 // Parameters: those of millrace_core; QUEUES command rings, a power of two; MEM_LOG2 bytes of each
 // memory channel, log2.

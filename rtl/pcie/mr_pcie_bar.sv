@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // BAR 0 of millrace_pcie: identity, capability list, the rings' registers, and a window to the
-// engine's registers, which it shares with the executor (docs/pcie-function.md).
+// engine's registers, which it shares with the executor (docs/board/pcie-function.md).
 //
 // Parameters: N channels; QUEUES rings; MEM_LOG2 bytes a channel, log2.
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executor of millrace_pcie: takes ring entries one at a time, moves their data, runs the engine
-// and writes completions (docs/pcie-function.md).
+// and writes completions (docs/board/pcie-function.md).
 //
 // Parameters: N channels; QUEUES rings; MEM_LOG2 bytes a channel, log2.
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command rings of millrace_pcie: their registers, and which of them has work
-// (docs/pcie-function.md).
+// (docs/board/pcie-function.md).
 //
 // Parameters
 //   QUEUES  rings, a power of two, 2..64

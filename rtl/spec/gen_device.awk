@@ -9,7 +9,7 @@ function emit(name, value) {
 BEGIN {
     print "// Generated from rtl/spec/*.def; do not edit."
     if (out == "c") print "#ifndef MR_DEVICE_H\n#define MR_DEVICE_H\n"
-    else print "// Constants of docs/commands.md. *_LSB is the bit within the 512-bit command.\n" \
+    else print "// Constants of docs/inside/commands.md. *_LSB is the bit within the 512-bit command.\n" \
                "/* verilator lint_off UNUSEDPARAM */\npackage mr_pkg;"
 }
 FNR == 1 { training = 0 }

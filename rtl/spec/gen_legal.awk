@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The rules of device.def (value, check, window, after) -> C (out=legal), SystemVerilog functions
-# (out=sv, behind gen_device.awk, inside mr_pkg), the tables of docs/commands.md (out=doc), or lists of
+# (out=sv, behind gen_device.awk, inside mr_pkg), the tables of docs/inside/commands.md (out=doc), or lists of
 # fields and rules for tests (out=rules; out=training: those of training only).
 #
 # What stands behind `training` holds where the value TRAIN is set. A device without it has the constant 0
@@ -520,7 +520,7 @@ function legal_sv(   i, o, op, j, w) {
     print "  /* verilator lint_on UNUSED */"
 }
 
-# ---- docs/commands.md
+# ---- docs/inside/commands.md
 function legal_table(of,   i, o, op) {
     print "| of | rule | why |\n|---|---|---|"
     for (o = -4; o < n_op_list; o++) {

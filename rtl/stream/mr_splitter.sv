@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says what each beat of the weight stream is (docs/commands.md, "Weight stream"), one beat a
-// cycle.
+// Says what each beat of the weight stream is (docs/inside/commands.md, "Weight stream"), one beat
+// a cycle.
 // Control only: the data goes around it.
 //
 // Parameters

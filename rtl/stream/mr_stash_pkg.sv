@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Beats of a column group of a matrix of tiles (docs/commands.md, "Weight stream"): sections of 16
-// blocks each, a beat of codes and two of elements for each block. The last section may be short.
+// Beats of a column group of a matrix of tiles (docs/inside/commands.md, "Weight stream"): sections
+// of 16 blocks each, a beat of codes and two of elements for each block. The last section may be
+// short.
 package mr_stash_pkg;
 
   // Of n whole sections.

@@ -12,8 +12,8 @@
 // Beats: w_valid_i with w_data_i, never refused; w_credit_o is a pulse for each beat that left the
 // FIFO.
 // Command: valid/ready (ready is a register and high while no command is in work); the format is
-// that of docs/commands.md, per channel: cmd_vec_beats_i beats of gain and as many of bias, or
-// cmd_groups_i column groups of cmd_kblocks_i k-blocks. cmd_done_o: pulse two cycles after the
+// that of docs/inside/commands.md, per channel: cmd_vec_beats_i beats of gain and as many of bias,
+// or cmd_groups_i column groups of cmd_kblocks_i k-blocks. cmd_done_o: pulse two cycles after the
 // command's last beat left the FIFO, when everything of it can be read. A command with a zero count
 // is done at once. One beat a cycle, whatever its kind, while there is ring space; one idle cycle
 // between commands.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a column group lies in a matrix of tiles (docs/commands.md, "Weight stream"): beats from
-// the matrix' beginning in its channel to the group's header and to the group.
+// Where a column group lies in a matrix of tiles (docs/inside/commands.md, "Weight stream"): beats
+// from the matrix' beginning in its channel to the group's header and to the group.
 //
 // group_i is the group's number in its channel, beats_i the beats of a group, as
 // mr_stash_pkg::group_beats gives them. Both stand from cycle t on, head_o and group_o from t+2 on.

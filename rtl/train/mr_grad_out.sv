@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GRAD's results: sums of mr_array become tiles of 32-bit integers in the gradient window, and the
-// record of what was noted on the way (docs/commands.md, "Training"; numerics.md, rule 16).
+// record of what was noted on the way (docs/inside/commands.md, "Training"; numerics.md, rule 16).
 //
 // A sum is clamped to 32 bits, compared with the limit, and its size goes into the peak. Sums of 64
 // columns of all rows (a stripe) are gathered in a memory. A band of 32 rows of it leaves as one

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The works of MOVE_ROWS, row by row and in place: the gradients of LayerNorm's gain and input, the
-// softmax and its gradient (rules 17 and 19 of docs/numerics.md; mr_row_work of the C model). A row
-// is read once for each pass; the last one writes it. mr_row_pkg has the passes and their steps.
+// softmax and its gradient (rules 17 and 19 of docs/inside/numerics.md; mr_row_work of the C
+// model). A row is read once for each pass; the last one writes it. mr_row_pkg has the passes and
+// their steps.
 //
 // Parameters: N, T, D_MAX as everywhere; VEC_WORDS as mr_layernorm's.
 //

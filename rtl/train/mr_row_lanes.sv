@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lanes of mr_row_alu: what MOVE_ROWS' works calculate, rules 17 and 19 of docs/numerics.md. A
-// word of V floats goes through the steps of the pass at the offsets of mr_row_pkg.
+// The lanes of mr_row_alu: what MOVE_ROWS' works calculate, rules 17 and 19 of
+// docs/inside/numerics.md. A word of V floats goes through the steps of the pass at the offsets of
+// mr_row_pkg.
 //
 // Parameters
 //   V  lanes, a power of two from 4 to 32

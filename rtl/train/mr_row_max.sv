@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Largest float of the lanes of all words since clear_i: fmax of docs/numerics.md but for the sign
-// of a zero. A NaN, which is the canonical one, is larger than all; what is not live is smaller.
+// Largest float of the lanes of all words since clear_i: fmax of docs/inside/numerics.md but for
+// the sign of a zero. A NaN, which is the canonical one, is larger than all; what is not live is
+// smaller.
 //
 // Parameters
 //   V  lanes, a power of two, at least 2

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of columns into a matrix of the stash (docs/commands.md, "Training"): what mr_turn gives
-// becomes elements, codes and largest codes, as mr_machine_stash_turn of the C model writes them.
+// Blocks of columns into a matrix of the stash (docs/inside/commands.md, "Training"): what mr_turn
+// gives becomes elements, codes and largest codes, as mr_machine_stash_turn of the C model writes
+// them.
 //
 // A set has one k-block of V columns: of a column group in each of the N channels, which all write
 // the same beats of their windows. Of each channel a set makes three writes: a part of a beat of

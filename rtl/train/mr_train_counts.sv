@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the counters of training count (docs/counters.md), as strobes a cycle behind what they tell.
+// What the counters of training count (docs/inside/counters.md), as strobes a cycle behind what
+// they tell.
 //
 // Ports
 //   train_i   the run is one of training

@@ -2,7 +2,7 @@
 //
 // Mean and 1/sigma of a row of floats, bit-exact to mr_layernorm_from of host/cmodel/num.c: for
 // LAYERNORM, and for the works of MOVE_ROWS that go back through it (rules 5 and 19 of
-// docs/numerics.md).
+// docs/inside/numerics.md).
 //
 // V: lanes, a power of two from 4 to 64.
 // ren_i: a word of the row is read; data_i has it in the next cycle. first_i, last_i: beside ren_i,

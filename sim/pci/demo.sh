@@ -14,4 +14,4 @@ CONFIG=sim sim/pci/vm.sh millrace generate --model /demo --device pci:0 --prompt
 status=$?
 echo
 [ $status = 0 ] || { echo "The demo failed with status $status." >&2; exit $status; }
-echo "The same text, bits and cycles as with -d sim:. More: docs/driver.md"
+echo "The same text, bits and cycles as with -d sim:. More: docs/board/driver.md"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The PCI function in a virtual machine: build/sim/<config>/millrace-vm-<config> holds the Verilated
-# millrace_pcie and runs QEMU as its child (docs/driver.md).
+# millrace_pcie and runs QEMU as its child (docs/board/driver.md).
 VM_C_SRC := $(wildcard sim/pci/*.c) $(wildcard sim/memory/*.c) host/common/error.c
 VM_HDR   := $(wildcard sim/pci/*.h) $(SIM_HDR)
 $(BUILD)/sim/obj/sim/pci/%.o: sim/pci/%.c $(VM_HDR) $(BUILD)/gen/mr_device.h

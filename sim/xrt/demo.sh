@@ -17,4 +17,4 @@ sim/xrt/run "$millrace" generate --model "${MODEL:-models/demo}" --device xrt:0 
 status=$?
 echo
 [ $status = 0 ] || { echo "The demo failed with status $status." >&2; exit $status; }
-echo "The same text, bits and cycles as with -d sim:. More: docs/xrt.md"
+echo "The same text, bits and cycles as with -d sim:. More: docs/board/xrt.md"

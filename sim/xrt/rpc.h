@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wire protocol between XRT's hw_emu shim (the host's side) and a simulator, as far as the
-// native API uses it: frames on a UNIX socket, their payload in protobuf encoding. docs/xrt.md has
-// the table.
+// native API uses it: frames on a UNIX socket, their payload in protobuf encoding.
+// docs/board/xrt.md has the table.
 #ifndef MILLRACE_SIM_XRT_RPC_H
 #define MILLRACE_SIM_XRT_RPC_H
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Vitis kernel and its emulation: build/sim/<config>/libmillrace-kernel-<config>.so is the Verilated
 # millrace_kernel behind the interface of sim/verilator/simlib.h, build/xrt/millrace-<config>.xclbin what
-# XRT's hw_emu runs (docs/xrt.md).
+# XRT's hw_emu runs (docs/board/xrt.md).
 KERNEL_GEN  = awk -v config=$(1) -v out=$(2) $(3) -f rtl/kernel/gen_kernel.awk -f rtl/kernel/gen_update.awk rtl/spec/configs.def rtl/spec/kernel.def rtl/spec/core_ports.def
 KERNEL_SPEC := rtl/kernel/gen_kernel.awk rtl/kernel/gen_update.awk rtl/spec/configs.def rtl/spec/kernel.def rtl/spec/core_ports.def
 KERNEL_SO    = $(BUILD)/sim/$(1)/libmillrace-kernel-$(1).so
@@ -119,9 +119,9 @@ FLOORPLAN_u280 := $(FLOORPLAN_u50)
 # First of all, and once: what follows is made for a card by its name.
 known-card:
 	@[ -n "$(CARD)" ] || { echo "make $(or $(firstword $(filter xclbin card-files,$(MAKECMDGOALS))),$@):" \
-	  $(if $(findstring kv260,$(PLATFORM)),"a KV260 has no XRT shell to load a kernel into: docs/faq.md#can-i-run-this-on-my-kv260",\
+	  $(if $(findstring kv260,$(PLATFORM)),"a KV260 has no XRT shell to load a kernel into: docs/use/faq.md#can-i-run-this-on-my-kv260",\
 	    $(if $(PLATFORM),"PLATFORM='$(PLATFORM)' names no known card;","give the platform of a card:") \
-	    "PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1 and others with $(CARDS) (docs/xrt.md#platform-names)") >&2; exit 1; }
+	    "PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1 and others with $(CARDS) (docs/board/xrt.md#platform-names)") >&2; exit 1; }
 # What does not need Vitis: top module, XML, and the list of what is packed. What asks for MILLRACE_DSP48E2 is a copy
 # that begins with it: a project's own defines do not go with a packed IP.
 card-files: known-card $(RTL_GEN)

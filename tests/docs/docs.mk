@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The commands of README and docs that take long (docs/testing.md, "Documentation").
+# The commands of README and docs that take long (docs/inside/testing.md, "Documentation").
 .PHONY: full-docs
 full-docs: all deps-docs docs
 	@BUILD=$(BUILD) SIM_CXX="$(SIM_CXX)" MARCH="$(MARCH)" CC="$(CC)" bash tests/docs/run.sh slow
@@ -10,4 +10,4 @@ $(BUILD)/unit/test_worked_program: tests/unit/fixtures.h | $(BUILD)/sim/tiny/lib
 ## pictures: the pictures of docs/ from the texts in docs/pictures
 .PHONY: pictures
 pictures:
-	@for f in docs/pictures/*.txt; do awk -f docs/pictures/draw.awk $$f >docs/$$(basename $$f .txt).svg || exit 1; done
+	@for f in docs/pictures/*.txt; do awk -f docs/pictures/draw.awk $$f >$$(ls docs/*/$$(basename $$f .txt).svg) || exit 1; done

@@ -42,7 +42,8 @@ done >"$work/odd"
 [ ! -s "$work/odd" ]
 tap $? "each heading has a row" "$work/odd"
 # Links to headings, which make lint compares with the pages, are addresses of the index.
-grep -ohE '\]\([a-z-]+\.md#[^)]*\)' docs/*.md | sed 's/^](/docs\//; s/)$//; s/README\.md#/index.html#/; s/\.md#/.html#/' |
+grep -oE '\]\([a-z./-]+\.md#[^)]*\)' docs/*.md docs/*/*.md | sed 's/[^/]*\.md:](//; s/)$//; :up; s/[^/.]*\/\.\.\///; t up
+    s/README\.md#/index.html#/; s/\.md#/.html#/' |
     sort -u | grep -vxFf "$work/urls" >"$work/odd"
 [ ! -s "$work/odd" ]
 tap $? "what pages link to can be found" "$work/odd"
@@ -52,11 +53,11 @@ while IFS='|' read -r url words; do
     row=$(grep -F "[\"$url\"," "$work/rows" | tr '[:upper:]' '[:lower:]')
     for w in $words; do grep -qF -- "$w" <<<"$row" || echo "$url lacks '$w'"; done
 done >"$work/odd" <<'ASKED'
-docs/faq.html#which-board-should-i-buy|board buy
-docs/faq.html#how-much-memory-and-disk-does-gpt-j-6b-need|memory gpt-j-6b need
-docs/faq.html#what-happens-when-the-device-hangs|device hang
-docs/serve.html#start-it|serve start port
-docs/testing.html#when-rtl-and-c-model-differ|rtl model differ
+docs/use/faq.html#which-board-should-i-buy|board buy
+docs/use/faq.html#how-much-memory-and-disk-does-gpt-j-6b-need|memory gpt-j-6b need
+docs/use/faq.html#what-happens-when-the-device-hangs|device hang
+docs/use/serve.html#start-it|serve start port
+docs/inside/testing.html#when-rtl-and-c-model-differ|rtl model differ
 ASKED
 [ ! -s "$work/odd" ]
 tap $? "questions have their words in the row that answers" "$work/odd"

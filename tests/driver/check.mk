@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The driver without running it: static checks, uapi and texts, packaging (docs/driver.md). make test has the quick part.
+# The driver without running it: static checks, uapi and texts, packaging (docs/board/driver.md). make test has the quick part.
 DEPS_DRIVER_CHECK := coccinelle dkms
 .PHONY: deps-driver-check driver-check
 ## deps-driver-check: what driver-check needs beside deps-driver; kernel headers and scripts are unpacked to build/kernels

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The driver in a kernel full of detectors (tests/driver/debug, docs/driver-inside.md).
+# The driver in a kernel full of detectors (tests/driver/debug, docs/board/driver-inside.md).
 # flex, bison, bc and libelf build the kernel; gcc, make and xz are there already.
 DEPS_DRIVER_DEBUG := linux-source-6.1 flex bison bc libelf-dev xz-utils
 .PHONY: deps-driver-debug debug-kernel test-driver-debug

@@ -2,7 +2,7 @@
 // Fuzzer of the driver's uapi, inside the virtual machine. Processes with threads that share
 // contexts make valid calls, valid ones with a number changed, and blind ones, while another thread
 // writes to arguments, remaps, truncates and frees the memory in use, closes files, forks and sends
-// signals; processes are killed now and then. Each error must be one that docs/driver-uapi.md
+// signals; processes are killed now and then. Each error must be one that docs/board/driver-uapi.md
 // names. usage: fuzz SECONDS [SEED]. A seed repeats the calls, not how they meet.
 #include <pthread.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ enum {
 
 enum call { INFO, ALLOC, FREE, MAP, UNMAP, SUBMIT, WAIT, EVENTFD, EXPORT, IMPORT, UNKNOWN, CALLS };
 
-// What docs/driver-uapi.md says. Each call but EVENTFD can end in EINTR and ENODEV, any in EFAULT
+// What docs/board/driver-uapi.md says. Each call but EVENTFD can end in EINTR and ENODEV, any in EFAULT
 // and ENOTTY; of a file that is closed meanwhile, EBADF.
 static const struct {
     const char *name;
@@ -609,7 +609,7 @@ static void report(void)
         printf("\n");
         ok(known && (c == UNKNOWN ? shared->counts[c][0] == 0 : shared->counts[c][0] > 0), "%s: %s",
            calls[c].name,
-           c == UNKNOWN ? "never" : "has succeeded, and no error but those of docs/driver-uapi.md");
+           c == UNKNOWN ? "never" : "has succeeded, and no error but those of docs/board/driver-uapi.md");
     }
     printf(
         "# %lu calls of closed files, %lu forks, %lu programs started, %lu processes killed, %lu "

@@ -31,7 +31,7 @@ bounced=swiotlb=131072,force
 vm_command() { EXTRA=$work/files sim/pci/vm.sh "$@" >"$work/log"; }
 vm() {
     # DMA_API_DEBUG's __hash_bucket_find() does not find the mapping of a part that is synchronised when the device
-    # has its page twice (docs/driver-inside.md). These tests map twice (also a page that processes share after fork): there
+    # has its page twice (docs/board/driver-inside.md). These tests map twice (also a page that processes share after fork): there
     # each mapping gets bounce buffers of its own. Other exporters cannot be bounced, so it looks away for them. The
     # fuzzer imports one buffer more often than the seven times that it can count.
     local group twice="" uncounted="" once="" params=${PARAMS:-}

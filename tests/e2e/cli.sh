@@ -317,7 +317,7 @@ exits plan_of_sequences_of_their_own_lengths 0 '1 micro-batch of 108 rows, seque
 exits plan_of_rows_in_several_lengths 2 'rows goes with one --length' plan $demo --train --length 66,12 --rows 78
 exits plan_of_a_run_without_training 2 'steps goes with --train' plan $demo --steps 3
 bash tests/train/scale.sh "$millrace" >"$work/scale"
-ok the_page_has_what_plan_says_of_all_sizes test "$(grep -cxFf "$work/scale" docs/performance.md)" = "$(grep -c '^| ' "$work/scale")" -a -s "$work/scale"
+ok the_page_has_what_plan_says_of_all_sizes test "$(grep -cxFf "$work/scale" docs/inside/performance.md)" = "$(grep -c '^| ' "$work/scale")" -a -s "$work/scale"
 ok json_of_plan_of_a_run is_json plan $demo --train --length 64 --config tinyt --steps 5 --json
 ok json_of_plan_of_training is_json plan $demo --train --length 64 --config tinyt --json
 exits plan_at_without_a_prefill 2 'goes with --prefill' plan $demo --at 5

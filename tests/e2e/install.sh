@@ -26,7 +26,7 @@ ok installed_program_draws_a_timeline test $? = 0 -a "$(tail -1 "$work/token.svg
 ok installed_trace_prints_its_cycles grep -qE '^  cycles +[0-9]{5,}$' "$work/out"
 away env -C "$work" "$at/bin/millrace" generate "$at/share/millrace/models/demo" "And" -d sim:tiny -n 1 --check >"$work/out"
 ok installed_program_can_check grep -q '^And' "$work/out"
-ok pages_are_installed diff <(cd docs && ls -- *.md *.svg) <(cd "$at/share/doc/millrace/docs" && ls)
+ok pages_are_installed diff <(cd docs && ls -- *.md */*.md */*.svg) <(cd "$at/share/doc/millrace/docs" && ls -- *.md */*)
 sed -n 's/.*](\(docs\/[^)#]*\).*/\1/p' README.md | while read -r page; do [ -e "$at/share/doc/millrace/$page" ] || echo "$page"; done >"$work/broken"
 ok links_of_the_installed_readme_work test ! -s "$work/broken"
 

@@ -23,7 +23,7 @@ MILLRACE = Path(sys.argv[1]) / "millrace"
 
 
 def sentences():
-    words = [w for p in sorted(Path("docs").glob("*.md")) for w in p.read_text().split()]
+    words = [w for p in sorted(Path("docs").rglob("*.md")) for w in p.read_text().split()]
     rnd = random.Random(3)
     # None begins like an option.
     return ["a " + " ".join(words[i:i + rnd.randrange(1, 60)]) for i in (rnd.randrange(len(words)) for _ in range(200))]

@@ -52,11 +52,11 @@ def ours(directory, texts):
 
 
 def texts():
-    # Code points that Python 3.11 knows: Unicode 14, as PCRE2 of Debian 12 (docs/tokenizer.md).
+    # Code points that Python 3.11 knows: Unicode 14, as PCRE2 of Debian 12 (docs/use/tokenizer.md).
     known = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
     rnd = random.Random(7)
     out = make_tokenizer.vectors() + make_tokenizer.gptj_texts()
-    for path in [*Path("docs").glob("*.md"), *Path("host").rglob("*.c"), DEMO / "heldout.txt", *Path("tests/fixtures").glob("*.py")]:
+    for path in [*Path("docs").rglob("*.md"), *Path("host").rglob("*.c"), DEMO / "heldout.txt", *Path("tests/fixtures").glob("*.py")]:
         out.append(path.read_text())
     pieces = [" ", "  ", "\n", "'s", "'LL", "<|endoftext|>", "<|extratoken_9|>", "e\u0301", "12"]
     for _ in range(4000):

@@ -26,7 +26,7 @@ SETTINGS = [dict(clean_text=c, handle_chinese_chars=h, strip_accents=a, lowercas
 
 def corpus():
     rnd = random.Random(21)
-    words = [w for p in Path("docs").glob("*.md") for w in p.read_text().split()] + make_tokenizer.LINES.split() * 20
+    words = [w for p in Path("docs").rglob("*.md") for w in p.read_text().split()] + make_tokenizer.LINES.split() * 20
     pieces = [" ", "  ", "\t", "\u3000", "\x85", "[MASK]", "[SEP]", "[mask]", "e\u0301", "\u0130", "\u03a3\u03c2", "\ufffd", "12", "--", "don't", "\ud55c",
               "a" * 100, "b" * 101, "\u302e\u0301\u1bf2", "\u4e2d\u6587", "##ing", "\u212b", "\u01c5", "A\u030a"]
     out = make_tokenizer.vectors()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The files of driver/ are in layers: each uses those alone that stand before it in Kbuild, in a function, an object or
 # an include; so there is no circle. Prints what breaks that; says nothing and succeeds when all is well. The table of
-# docs/driver-inside.md has the same order. usage: tests/lint/driver-layers.sh [DIRECTORY] (from the root)
+# docs/board/driver-inside.md has the same order. usage: tests/lint/driver-layers.sh [DIRECTORY] (from the root)
 set -uo pipefail
 driver=${1:-driver} here=$(dirname "$0")
 tmp=$(mktemp -d) || exit 1

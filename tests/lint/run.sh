@@ -101,10 +101,10 @@ tap $? "no circle of files in host/, sim/, hls/ and rtl/" "$tmp/circles"
 awk -f tests/lint/layers.awk tests/lint/layers.txt "$tmp/edges" >"$tmp/layers"
 tap $? "folders of host/, sim/, hls/ and rtl/ use those below them alone" "$tmp/layers"
 grep -v '^#' tests/lint/layers.txt | while IFS= read -r line; do
-    grep -qE "^    ${line//\{/\\{}( |\$)" docs/architecture.md docs/rtl.md || echo "docs/architecture.md or docs/rtl.md lacks the layer: $line"
+    grep -qE "^    ${line//\{/\\{}( |\$)" docs/inside/architecture.md docs/inside/rtl.md || echo "docs/inside/architecture.md or docs/inside/rtl.md lacks the layer: $line"
 done >"$tmp/layers-doc"
 [ ! -s "$tmp/layers-doc" ]
-tap $? "docs/architecture.md and docs/rtl.md have the same layers" "$tmp/layers-doc"
+tap $? "docs/inside/architecture.md and docs/inside/rtl.md have the same layers" "$tmp/layers-doc"
 # The judges must be able to see: a circle of three with its symbols, a call upwards, a folder in no layer.
 printf '%s\n' 'a/x a/y f' 'a/y b/z z.h' 'b/z a/x g' 'b/z a/x h' 'a/x c/w w' 'c/w c/w self' >"$tmp/seeded"
 printf '%s\n' 'circle of 3: a/x a/y b/z' '  a/x -> a/y: f' '  a/y -> b/z: z.h' '  b/z -> a/x: g, h' >"$tmp/want"
@@ -155,8 +155,8 @@ sed 's/("verify", c_bool), ("text", c_bool)/("text", c_bool), ("verify", c_bool)
 [ "$(awk -f tests/lint/binding.awk host/include/millrace.h "$tmp/millrace.py" | grep -c '^struct mr_load_options has')" = 1 ]
 tap $? "a seeded change of their order is found"
 # ---- rules of commands ---------------------------------------------------------------------------------
-tests/lint/rules.sh 2>&1 | diff docs/commands.md - >"$tmp/rules"
-tap $? "docs/commands.md has the rules of device.def (make rules)" "$tmp/rules"
+tests/lint/rules.sh 2>&1 | diff docs/inside/commands.md - >"$tmp/rules"
+tap $? "docs/inside/commands.md has the rules of device.def (make rules)" "$tmp/rules"
 
 # ---- prose, links and commands of the pages -----------------------------------------------------------
 pages=$(docs/site/pages.sh)
@@ -185,11 +185,11 @@ printf '| 1. a |\n| 2. b |\n\n| 1. c |\n| 1. d |\n' >"$tmp/fault.md"
 [ "$(numbers "$tmp/fault.md" | wc -l)" = 1 ]
 tap $? "a number that is there twice is found"
 for f in docs/pictures/*.txt; do
-    awk -f docs/pictures/draw.awk "$f" | cmp - "docs/$(basename "$f" .txt).svg" || echo "make pictures draws it anew"
+    awk -f docs/pictures/draw.awk "$f" | cmp - docs/*/"$(basename "$f" .txt).svg" || echo "make pictures draws it anew"
 done >"$tmp/pictures" 2>&1
-awk -F, -f tests/train/curves.awk docs/results/learning.txt | cmp - docs/learning.svg >>"$tmp/pictures" 2>&1
-awk -F, -v reference=PyTorch -f tests/train/curves.awk docs/results/scratch.txt | cmp - docs/scratch.svg >>"$tmp/pictures" 2>&1
-awk -F' *[|] *' -f tests/train/scale.awk docs/performance.md | cmp - docs/scale.svg >>"$tmp/pictures" 2>&1
+awk -F, -f tests/train/curves.awk docs/results/learning.txt | cmp - docs/train/learning.svg >>"$tmp/pictures" 2>&1
+awk -F, -v reference=PyTorch -f tests/train/curves.awk docs/results/scratch.txt | cmp - docs/train/scratch.svg >>"$tmp/pictures" 2>&1
+awk -F' *[|] *' -f tests/train/scale.awk docs/inside/performance.md | cmp - docs/inside/scale.svg >>"$tmp/pictures" 2>&1
 [ ! -s "$tmp/pictures" ]
 tap $? "pictures are those of docs/pictures" "$tmp/pictures"
 printf '%s\n' '# One' '[a](#one) [b](#two) [c](nowhere.md)' >"$tmp/fault.md"

@@ -4,13 +4,13 @@ from urllib.parse import urldefrag
 
 # What people type, and the section that must stand first.
 ASKED = {
-    "Which board should I buy?": "docs/faq.html#which-board-should-i-buy",
-    "how much memory does gpt-j-6b need": "docs/faq.html#how-much-memory-and-disk-does-gpt-j-6b-need",
-    "what happens when the device hangs": "docs/faq.html#what-happens-when-the-device-hangs",
-    "RTL and C model differ": "docs/testing.html#when-rtl-and-c-model-differ",
-    "resume training": "docs/training.html#training-a-model",
-    "embeddings": "docs/bert.html#encoders-bert-minilm-bge-e5",
-    "wandb": "docs/train-config.html#keys",
+    "Which board should I buy?": "docs/use/faq.html#which-board-should-i-buy",
+    "how much memory does gpt-j-6b need": "docs/use/faq.html#how-much-memory-and-disk-does-gpt-j-6b-need",
+    "what happens when the device hangs": "docs/use/faq.html#what-happens-when-the-device-hangs",
+    "RTL and C model differ": "docs/inside/testing.html#when-rtl-and-c-model-differ",
+    "resume training": "docs/train/training.html#training-a-model",
+    "embeddings": "docs/use/bert.html#encoders-bert-minilm-bge-e5",
+    "wandb": "docs/train/train-config.html#keys",
     "glossary": "docs/glossary.html#glossary",
 }
 HITS = "return [...document.querySelectorAll('#found a')].map(a => a.href)"

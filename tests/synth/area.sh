@@ -3,7 +3,7 @@
 # What configurations take of a device by Yosys' count, unit by unit: of UltraScale+ in the form for DSP48E2, `ecp5` of
 # Lattice's ECP5. TAP on stdout.
 # usage: [BUILD=build] tests/synth/area.sh [--write] CONFIG..   (from the root; after make has written build/gen)
-#   --write  the counts go into host/plan/area.def, from which `millrace plan` takes them, and into docs/synthesis.md
+#   --write  the counts go into host/plan/area.def, from which `millrace plan` takes them, and into docs/inside/synthesis.md
 # Every module is synthesised alone (netlists.sh; timing.sh has the same netlists), so nothing is optimised across the
 # boundaries of modules. Rows: $BUILD/timing/CONFIG/area.tsv.
 set -uo pipefail
@@ -64,8 +64,8 @@ awk -F'[(," )]+' '/^AREA/ { if (!($2 in seen)) { seen[$2] = 1; config[++configs]
 if $write && [ $bad = 0 ]; then
     cp "$out/area.def" "$def"
     awk -v t="$out/area.md" '/<!-- area -->/ { print; while ((getline l < t) > 0) print l; skip = 1 }
-        /<!-- end of area -->/ { skip = 0 } !skip && !/<!-- area -->/' docs/synthesis.md >"$out/doc.md" &&
-        cp "$out/doc.md" docs/synthesis.md
+        /<!-- end of area -->/ { skip = 0 } !skip && !/<!-- area -->/' docs/inside/synthesis.md >"$out/doc.md" &&
+        cp "$out/doc.md" docs/inside/synthesis.md
 else
     cmp -s "$out/area.def" "$def" || echo "# $def has other figures: make area-doc"
 fi

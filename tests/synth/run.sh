@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Yosys synthesis of millrace_core (tiny) and of single units, TAP on stdout; the resource table goes to
-# $BUILD/synth/table.md and units.md and with --write into docs/synthesis.md.
+# $BUILD/synth/table.md and units.md and with --write into docs/inside/synthesis.md.
 # usage: [BUILD=build] tests/synth/run.sh [--write] [units] (from the root); units: the single units only
 # tiny is synthesised as it is, with its memories and block by block (not flattened), which is what makes it
 # fit: about 2 GB and minutes. The hierarchy costs some optimisation across blocks.
@@ -147,10 +147,10 @@ for t in table units; do
     [ $t != table ] || ! $units || continue
     if $write && [ $bad = 0 ]; then
         awk -v f="$dir/$t.md" -v a="<!-- $t -->" -v e="<!-- end of $t -->" '$0 == a { print; while ((getline l < f) > 0) print l; skip = 1; next }
-            $0 == e { skip = 0 } !skip' docs/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/synthesis.md
+            $0 == e { skip = 0 } !skip' docs/inside/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/inside/synthesis.md
     else
-        awk -v a="<!-- $t -->" -v e="<!-- end of $t -->" '$0 == e { on = 0 } on; $0 == a { on = 1 }' docs/synthesis.md | cmp -s - "$dir/$t.md" ||
-            echo "# docs/synthesis.md has other figures: make synth-doc"
+        awk -v a="<!-- $t -->" -v e="<!-- end of $t -->" '$0 == e { on = 0 } on; $0 == a { on = 1 }' docs/inside/synthesis.md | cmp -s - "$dir/$t.md" ||
+            echo "# docs/inside/synthesis.md has other figures: make synth-doc"
     fi
 done
 echo "1..$n"

@@ -8,14 +8,14 @@
 AREA_CONFIGS ?= kv260
 area: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/area.sh $(AREA_CONFIGS)
-# The same, for docs/synthesis.md and millrace plan: all that they have.
+# The same, for docs/inside/synthesis.md and millrace plan: all that they have.
 SYNTH_DOC_CONFIGS := tiny sim kv260 u50 u250 u280
 area-doc: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/area.sh --write $(SYNTH_DOC_CONFIGS) ecp5 tinyt u50t u280t
 .PHONY: synth synth-doc synth-units test-netlist timing timing-doc timing-ceilings route
 synth: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh
-# The same, and docs/synthesis.md gets the new figures.
+# The same, and docs/inside/synthesis.md gets the new figures.
 synth-doc: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh --write
 # Only the single units, in minutes.
@@ -35,7 +35,7 @@ UNIT_EXTRA_test_sta := $(STA_LIB)
 $(BUILD)/unit/test_sta: $(STA_LIB) $(wildcard tests/synth/sta/*.h)
 timing: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh $(TIMING_CONFIGS)
-# The same for the tables of docs/synthesis.md; or tests/synth/timing.tsv gets the new ceilings.
+# The same for the tables of docs/inside/synthesis.md; or tests/synth/timing.tsv gets the new ceilings.
 timing-doc: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh --write $(SYNTH_DOC_CONFIGS)
 # What parts of test-full hold to their ceilings beside these, a configuration each.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The analyser's lines -> the tables of docs/synthesis.md.
+# The analyser's lines -> the tables of docs/inside/synthesis.md.
 # usage: awk -F'\t' -v configs="tiny sim" -v limit=3.23 -f timing.awk ALL.tsv
 #   ALL.tsv: configuration, module, parameters, then what tests/synth/sta/main.c prints
 function mhz(ns) { return int(1000 / (ns + 0.10)) }

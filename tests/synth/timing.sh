@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Static timing estimates of every module of configurations, TAP on stdout; docs/synthesis.md says what the model is.
+# Static timing estimates of every module of configurations, TAP on stdout; docs/inside/synthesis.md says what the model is.
 # usage: [BUILD=build] tests/synth/timing.sh [--write | --ceilings] CONFIG..   (from the root; needs build/synth/sta)
-#   --write     the table goes into docs/synthesis.md too
+#   --write     the table goes into docs/inside/synthesis.md too
 #   --ceilings  tests/synth/timing.tsv gets this run's figures
 # Each module is synthesised alone, once for each set of parameters, with its children as black boxes; netlists are
 # kept in $BUILD/timing/cache (netlists.sh). The analyser puts them together, so that paths through
@@ -96,12 +96,12 @@ tap "${PIPESTATUS[0]}" "outputs of units do not depend on inputs within the cycl
 awk -F'\t' -v configs="$*" -v limit=$limit -f tests/synth/timing.awk "$dir/all.tsv" >"$dir/table.md"
 if [ $mode = write ]; then
     awk -v t="$dir/table.md" '/<!-- timing -->/ { print; while ((getline l < t) > 0) print l; skip = 1 }
-        /<!-- end of timing -->/ { skip = 0 } !skip && !/<!-- timing -->/' docs/synthesis.md >"$dir/doc.md" &&
-        cp "$dir/doc.md" docs/synthesis.md
+        /<!-- end of timing -->/ { skip = 0 } !skip && !/<!-- timing -->/' docs/inside/synthesis.md >"$dir/doc.md" &&
+        cp "$dir/doc.md" docs/inside/synthesis.md
 else # of the same configurations
-    awk '/<!-- timing -->/ { on = 1; next } /<!-- end of timing -->/ { on = 0 } on' docs/synthesis.md >"$dir/page.md"
+    awk '/<!-- timing -->/ { on = 1; next } /<!-- end of timing -->/ { on = 0 } on' docs/inside/synthesis.md >"$dir/page.md"
     [ "$(grep '^| module' "$dir/page.md")" != "$(grep '^| module' "$dir/table.md")" ] || cmp -s "$dir/page.md" "$dir/table.md" ||
-        echo "# docs/synthesis.md has other figures: make timing-doc"
+        echo "# docs/inside/synthesis.md has other figures: make timing-doc"
 fi
 echo "1..$n"
 exit $((bad != 0))

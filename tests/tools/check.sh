@@ -23,7 +23,7 @@ expect host/text/tokenizer.c unit-test_tokenizer unit-test_sta
 expect tests/unit/test_mx.c unit-test_mx unit-test_num
 expect host/cli/chat/chat.c e2e-chat e2e-synth-runs
 expect driver/check.c driver-check rtl-writer@c2
-expect docs/faq.md docs e2e-chat
+expect docs/use/faq.md docs e2e-chat
 expect tests/tools/train-mutants.sh train-mutants step-mutants
 expect tests/reference/backward.c train-mutants unit-test_sta
 expect rtl/fp/mr_vslope.sv mutants-apply unit-test_sta

@@ -19,4 +19,4 @@ echo
 for f in header state; do
     cmp "$work/one/$f" "$work/two/$f" || exit 1
 done
-echo "Weights, moments and units of both are the same, byte by byte. docs/engines.md says why."
+echo "Weights, moments and units of both are the same, byte by byte. docs/train/engines.md says why."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Draws the rows of tests/train/scale.sh, which docs/performance.md has: hours for a million tokens by a model's
+# Draws the rows of tests/train/scale.sh, which docs/inside/performance.md has: hours for a million tokens by a model's
 # parameters, both on scales of powers of ten, a line a device.
-# usage: awk -F' *[|] *' -f scale.awk docs/performance.md
+# usage: awk -F' *[|] *' -f scale.awk docs/inside/performance.md
 /^\| [a-z0-9.-]+ \| [0-9.]+ \| `/ {
     if (!($4 in points)) { order[++devices] = $4 }
     i = ++points[$4]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What `millrace plan --train` says of models of 0.1 to 175 billion parameters, as the rows of the
-# table in docs/performance.md: 1,000 steps of 1,024 tokens, on the card that trains and on an array
+# table in docs/inside/performance.md: 1,000 steps of 1,024 tokens, on the card that trains and on an array
 # of 2,048 by 256 that no card holds yet.
 # usage: tests/train/scale.sh MILLRACE (prints Markdown)
 set -eu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The update of AdamW, Adam and SGD against rule 14 of docs/numerics.md computed once more in 113
+// The update of AdamW, Adam and SGD against rule 14 of docs/inside/numerics.md computed once more in 113
 // bits, in every instruction set and beside PyTorch, and the learning rates.
 #include <setjmp.h>
 #include <stdarg.h>

@@ -30,7 +30,7 @@ static uint8_t code(int kind)
     return kind == 0 ? (uint8_t)draw(255) : kind == 1 ? (uint8_t)(120 + draw(8)) : ends[draw(4)];
 }
 
-// The definitions in docs/numerics.md, in the slowest form: floor(x / 2^shift), shift at most 38.
+// The definitions in docs/inside/numerics.md, in the slowest form: floor(x / 2^shift), shift at most 38.
 static int64_t shifted(int64_t x, int shift)
 {
     for (int s = 0; s < shift && s < MR_SHIFT_MAX; s++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/checkpoints.md says which models the configurations hold: here the page is held to what the
+// docs/use/checkpoints.md says which models the configurations hold: here the page is held to what the
 // program refuses, by trying each limit and one more.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static char *page;
 static int setup(void **state)
 {
     size_t size;
-    page = files_read("docs/checkpoints.md", &size);
+    page = files_read("docs/use/checkpoints.md", &size);
     return page ? files_setup(state) : -1;
 }
 
@@ -33,7 +33,7 @@ static int teardown(void **state)
 static void stands(const char *row)
 {
     if (!strstr(page, row))
-        fail_msg("docs/checkpoints.md lacks the row: %s", row);
+        fail_msg("docs/use/checkpoints.md lacks the row: %s", row);
 }
 
 // ---- config.json ----

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy and its gradient: rule 13 of docs/numerics.md.
+// Cross-entropy and its gradient: rule 13 of docs/inside/numerics.md.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 // The quantisers against OCP MX v1.0, computed a second time in exact rationals (GMP). Nothing here
 // comes from the code under test but its functions and the width of a block: the reference
 // takes fp32 bit patterns apart itself and knows no shifts, only fractions. What it expects where
-// Millrace chooses something that MX leaves open stands in docs/numerics.md, "Conformance to OCP
+// Millrace chooses something that MX leaves open stands in docs/inside/numerics.md, "Conformance to OCP
 // MX".
 #include <setjmp.h>
 #include <stdarg.h>

@@ -76,7 +76,7 @@ static uint64_t number(const char *data, size_t at, size_t bytes)
     return v;
 }
 
-// The numbers of docs/packed-file.md, looked up in the file by hand.
+// The numbers of docs/use/packed-file.md, looked up in the file by hand.
 static void golden_file_is_what_the_document_says(void **state)
 {
     (void)state;

@@ -135,7 +135,7 @@ static void plan_is_within_one_percent_of_the_simulator(void **unused)
 // ---- GPT-J-6B's layer
 // ----------------------------------------------------------------------------
 
-// Cycles that the simulator counted (docs/plan.md), too long to simulate here.
+// Cycles that the simulator counted (docs/use/plan.md), too long to simulate here.
 static void full_size_layer_is_predicted(void **unused)
 {
     (void)unused;
@@ -388,7 +388,7 @@ static void bytes_of_the_demo_model(void **unused)
           &err);
     struct mr_plan_bytes b =
         mr_plan_bytes_of(&model, MR_FORMAT_MXINT8, &mr_config_named("sim")->g, 2);
-    assert_true(b.weights == 3916800); // docs/layout.md
+    assert_true(b.weights == 3916800); // docs/inside/layout.md
     assert_true(b.kv == 2 * 512 * 2816);
 }
 

@@ -91,7 +91,7 @@ static void touch_store(struct command *c, const struct mr_command *w)
         touch(c, MAXIMA, 0, 1, false);
 }
 
-// What a command does by docs/commands.md.
+// What a command does by docs/inside/commands.md.
 static void describe(struct command *c, const struct mr_command *w)
 {
     unsigned op = mr_command_get(w, MR_F_CMD_OPCODE);

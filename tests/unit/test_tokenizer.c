@@ -181,7 +181,7 @@ static void agrees_with_tokenizers_on_the_extra_tokens_of_gptj(void **state)
     }
 }
 
-// Bytes that are no UTF-8, by the rule of docs/tokenizer.md, merged by the library's model.
+// Bytes that are no UTF-8, by the rule of docs/use/tokenizer.md, merged by the library's model.
 static void agrees_with_tokenizers_on_broken_utf8(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An architecture that the library does not have (toy_model.h), from checkpoint to devices.
-// docs/adding-a-model.md shows its description, and is held to it here.
+// docs/inside/adding-a-model.md shows its description, and is held to it here.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #include "pack/unpack.h"
 #include "toy_model.h"
 
-#define PAGE   "docs/adding-a-model.md"
+#define PAGE   "docs/inside/adding-a-model.md"
 #define SOURCE "tests/unit/toy_model.h"
 
 // Sizes that are no multiples of anything.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands of training and their arithmetic (docs/numerics.md, rules 15 to 20) against slow
+// Commands of training and their arithmetic (docs/inside/numerics.md, rules 15 to 20) against slow
 // references that share no line with them: exact integers, floats of the processor, double.
 #include <setjmp.h>
 #include <stdarg.h>

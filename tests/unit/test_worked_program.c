@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/worked-program.md: its program runs on the C model and on the RTL, and leaves the numbers
+// docs/inside/worked-program.md: its program runs on the C model and on the RTL, and leaves the numbers
 // that the page shows.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "cmodel/machine.h"
 #include "fixtures.h"
 
-#define PAGE "docs/worked-program.md"
+#define PAGE "docs/inside/worked-program.md"
 
 enum { COMMANDS = 6, LANES = 64, COLUMNS = 4, STREAM_BEATS = 93, INPUT_BEATS = 9, BEAT = 64 };
 

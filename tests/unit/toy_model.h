@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An architecture that the library does not have: a serial block with biases everywhere, learned
-// positions and a tied head, as GPT-2's. docs/adding-a-model.md shows it line by line.
+// positions and a tied head, as GPT-2's. docs/inside/adding-a-model.md shows it line by line.
 #ifndef MILLRACE_TESTS_UNIT_TOY_MODEL_H
 #define MILLRACE_TESTS_UNIT_TOY_MODEL_H
 

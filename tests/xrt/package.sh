@@ -56,7 +56,7 @@ arguments() { # card
         }
         END { if (args != lines || !args) bad(args " of " lines " arguments understood"); exit failed }'
 }
-banks() { # card: every channel's arguments once, no bank of two channels, as many a channel as docs/xrt.md says, all of
+banks() { # card: every channel's arguments once, no bank of two channels, as many a channel as docs/board/xrt.md says, all of
     # the card's and no other; the pages of a channel with HBM in memories of their own, all as large; the host port everywhere
     local dir=$build/card/$1 kind all each
     case $1 in

@@ -11,7 +11,7 @@
 #include "cli/base/status_line.h"
 #include "millrace.h"
 
-// Exit statuses (docs/cli.md).
+// Exit statuses (docs/use/cli.md).
 enum {
     EXIT_OK = 0,
     EXIT_USAGE = 2,

@@ -13,9 +13,9 @@ struct cli_work {
 };
 
 struct cli_forecast {
-    double cycles;  // from the analytic model (docs/plan.md)
+    double cycles;  // from the analytic model (docs/use/plan.md)
     double seconds; // by about 300 ns a cycle and channel in decode, 550 in prefill
-                    // (docs/performance.md)
+                    // (docs/inside/performance.md)
 };
 
 // "sim:wide,memory=hbm2": the configuration, and the memory. False for other devices.

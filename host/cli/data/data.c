@@ -269,7 +269,7 @@ const struct cli_command cmd_data = {
         "it; "
         "several texts are one input as 'cat *.txt | millrace data MODEL -'. FILE appears only "
         "when it is complete, in the place of one that is there; train --data takes it, and so "
-        "does Cerebras' Model Zoo. docs/data.md describes it.",
+        "does Cerebras' Model Zoo. docs/train/data.md describes it.",
     .arguments = "model input",
     .too_many = "several texts are one input as 'cat FILE... | millrace data MODEL - -o FILE'",
     .options = options,

@@ -329,11 +329,12 @@ const struct cli_command cmd_eval = {
     .name = "eval",
     .summary = "perplexity of a text; multiple-choice and cloze questions",
     .synopsis = "MODEL --perplexity FILE|--tasks FILE [OPTIONS]",
-    .about = "Perplexity in windows that overlap: each token but the text's first is scored once. "
-             "Questions are JSON lines, counted as lm-evaluation-harness does it; docs/eval.md has "
-             "both in full:\n\n"
-             "{\"context\": \"...\", \"choices\": [\"...\", ...], \"gold\": 0}\n\n"
-             "{\"context\": \"...\", \"continuation\": \"...\"}",
+    .about =
+        "Perplexity in windows that overlap: each token but the text's first is scored once. "
+        "Questions are JSON lines, counted as lm-evaluation-harness does it; docs/use/eval.md has "
+        "both in full:\n\n"
+        "{\"context\": \"...\", \"choices\": [\"...\", ...], \"gold\": 0}\n\n"
+        "{\"context\": \"...\", \"continuation\": \"...\"}",
     .arguments = "model",
     .options = options,
     .size = sizeof(ARGS),

@@ -70,7 +70,8 @@ static int add_item(struct reader *r, const json_t *context, const char *text, c
 
 static int refuse(const struct reader *r, const char *what)
 {
-    return mr_fail(r->err, MR_ERR_FORMAT, "%s: %s; docs/eval.md shows the form", r->where, what);
+    return mr_fail(r->err, MR_ERR_FORMAT, "%s: %s; docs/use/eval.md shows the form", r->where,
+                   what);
 }
 
 static int read_choices(struct reader *r, struct eval_question *q, const json_t *o,

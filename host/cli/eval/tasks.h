@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multiple-choice and cloze questions from a file of JSON lines, counted as EleutherAI's
-// lm-evaluation-harness does it (docs/eval.md).
+// lm-evaluation-harness does it (docs/use/eval.md).
 #ifndef MILLRACE_CLI_EVAL_TASKS_H
 #define MILLRACE_CLI_EVAL_TASKS_H
 

@@ -119,7 +119,7 @@ static int pack(const struct cli_common *c, const struct wishes *w)
     if (*s.exceeds && !c->quiet)
         fprintf(stderr,
                 "millrace: warning: no shipped configuration of the engine can run this model: %s "
-                "(docs/checkpoints.md)\n",
+                "(docs/use/checkpoints.md)\n",
                 s.exceeds);
     json_t *matrices = NULL;
     int status = w->report ? report(c, w->output, &matrices) : EXIT_OK;

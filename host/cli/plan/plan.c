@@ -497,7 +497,8 @@ const struct cli_command cmd_plan = {
     .summary = "cycles, memory and what binds, predicted for any configuration and board",
     .synopsis = "MODEL|--geometry LIST [OPTIONS]",
     .about =
-        "Predicts what 'millrace bench' would count, without running anything; docs/plan.md says "
+        "Predicts what 'millrace bench' would count, without running anything; docs/use/plan.md "
+        "says "
         "how and how exactly. Weights are not read. With --train it counts a step of training: its "
         "products exactly, its cycles by an estimate.",
     .arguments = "model",

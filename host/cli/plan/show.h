@@ -55,7 +55,7 @@ json_t *plan_needs_json(const struct plan *p);
 void plan_print_needs(const struct plan *p, const char *model);
 
 // Is the clock what timing estimates of a board's own configuration, or assumed?
-// (docs/synthesis.md)
+// (docs/inside/synthesis.md)
 const char *plan_clock_is(const struct plan *p);
 void plan_print_memory_kind(const struct plan *p); // and the clock; ends the line
 

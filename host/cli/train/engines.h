@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command on several engines: it starts itself under mpirun, once for each (docs/engines.md).
+// A command on several engines: it starts itself under mpirun, once for each
+// (docs/train/engines.md).
 #ifndef MILLRACE_CLI_TRAIN_ENGINES_H
 #define MILLRACE_CLI_TRAIN_ENGINES_H
 

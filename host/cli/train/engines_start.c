@@ -287,7 +287,7 @@ static int check_hosts(const char *path)
         return EXIT_OK;
     fprintf(stderr,
             "millrace: --hosts %s: %s; give a file with a line for each machine: NAME slots=N "
-            "(docs/engines.md)\n",
+            "(docs/train/engines.md)\n",
             path, strerror(e));
     return EXIT_INPUT;
 }

@@ -41,7 +41,7 @@ const struct cli_option train_table[] = {
      .kind = CLI_PATH,
      .value = "FILE",
      .help = "a configuration of the Model Zoo; the same as an argument whose name ends in .yaml "
-             "(docs/train-config.md)",
+             "(docs/train/train-config.md)",
      .excludes = "model data steps lr schedule warmup min-lr optimizer beta1 beta2 epsilon "
                  "momentum dampening nesterov decay freeze no-decay clip sequence n-positions "
                  "batch accumulate "
@@ -92,7 +92,7 @@ const struct cli_option train_table[] = {
      .kind = CLI_TEXT,
      .value = "S",
      .help = "the learning rate behind the warm-up: constant, cosine, or curves in the words of "
-             "PyTorch and the Model Zoo (docs/schedules.md)",
+             "PyTorch and the Model Zoo (docs/train/schedules.md)",
      .choices = "constant|cosine",
      .def = "constant",
      CLI_AT(ARGS, schedule)},
@@ -103,7 +103,7 @@ const struct cli_option train_table[] = {
     {.name = "optimizer",
      .kind = CLI_CHOICE,
      .value = "NAME",
-     .help = "what moves the weights (docs/optimizers.md)",
+     .help = "what moves the weights (docs/train/optimizers.md)",
      .choices = "adamw|adam|sgd",
      .def = "adamw",
      CLI_AT(ARGS, optimizer)},
@@ -140,7 +140,7 @@ const struct cli_option train_table[] = {
      .kind = CLI_TEXT,
      .value = "r=N,...",
      .help = "a LoRA adapter learns, and the model stays as it is: r=8,alpha=16,targets=q_proj,"
-             "v_proj (docs/lora.md)",
+             "v_proj (docs/train/lora.md)",
      .excludes = "freeze no-decay",
      CLI_AT(ARGS, lora)},
     {.name = "adapter",
@@ -208,7 +208,7 @@ const struct cli_option train_table[] = {
      .def = "f32",
      CLI_AT(ARGS, format)},
     WHOLE("engines", engines, 1, ENGINES_MOST, NULL,
-          "the same on so many engines at once, a process each (docs/engines.md)"),
+          "the same on so many engines at once, a process each (docs/train/engines.md)"),
     WHOLE("num_csx", engines, 1, ENGINES_MOST, NULL, "the same as --engines",
           .excludes = "engines"),
     {.name = "hosts",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Which parts of millrace_core lie together, and on which die of a card with HBM: a hint for the placer (soft areas),
-# which v++ reads before it places. The memory is at SLR0. Read by a test, not yet run: see docs/xrt.md.
+# which v++ reads before it places. The memory is at SLR0. Read by a test, not yet run: see docs/board/xrt.md.
 # Between channels, array and results wide words move in every cycle; attention and vector path have their own memories.
 set groups {
     memory  SLR0 {u_channels u_matmul u_host u_control}

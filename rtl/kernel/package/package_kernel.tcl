@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Packs the kernel into an .xo for v++. Read by a test, not yet run: see docs/xrt.md.
+# Packs the kernel into an .xo for v++. Read by a test, not yet run: see docs/board/xrt.md.
 # usage: vivado -mode batch -source package_kernel.tcl -tclargs OUT.xo KERNEL.xml PART DIR INCLUDE FILE...
 if {[llength $argv] < 6} {
     error "usage: package_kernel.tcl OUT.xo KERNEL.xml PART DIR INCLUDE FILE..."

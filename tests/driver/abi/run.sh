@@ -79,8 +79,8 @@ grep -ohE 'debugfs_create_[a-z0-9]+\("[a-z_]+"' driver/*.c | sed 's/.*"\(.*\)"/\
 ok debugfs_text_and_code same "$work/text" "$work/code"
 ok there_are_attributes test "$(wc -l <"$work/code")" -ge 2
 
-# ---- docs/driver.md and the pages that it leads to -----------------------------------------------------
-doc="docs/driver.md docs/driver-uapi.md" faults=docs/driver-faults.md
+# ---- docs/board/driver.md and the pages that it leads to -----------------------------------------------------
+doc="docs/board/driver.md docs/board/driver-uapi.md" faults=docs/board/driver-faults.md
 uses() { # WORDS, each of which must stand in `...` in the document
     local word bad=0
     while read -r word; do

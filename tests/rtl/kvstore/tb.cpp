@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// mr_kvstore: the bench holds the memories that the unit reads and is the write port: it takes jobs and
-// data with random stalls and acknowledges late. Every byte at every address is compared with the
-// layout of docs/commands.md.
+// mr_kvstore: the bench holds the memories that the unit reads and is the write port: it takes jobs
+// and data with random stalls and acknowledges late. Every byte at every address is compared with
+// the layout of docs/inside/commands.md.
 #include "Vdut.h"
 #include "bench.h"
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// mr_stream against a model written from the format in docs/commands.md: random matrices and vectors,
-// every element, scale code, column maximum and bias; stalls on both ends; one beat a cycle. The variant
-// part has PART, and parts of matrices among them: what of a matrix does not belong to the part is left
-// out, or dropped where it lies between codes and elements.
+// mr_stream against a model written from the format in docs/inside/commands.md: random matrices and
+// vectors, every element, scale code, column maximum and bias; stalls on both ends; one beat a
+// cycle. The variant part has PART, and parts of matrices among them: what of a matrix does not
+// belong to the part is left out, or dropped where it lies between codes and elements.
 #include "Vdut.h"
 #include "bench.h"
 
@@ -460,8 +460,8 @@ int main(int argc, char **argv)
                                           (fp4 ? "MXFP4" : "MXINT8") + (bias ? " with bias" : ""));
         }
 
-    // With nothing freed the ring takes exactly RING k-rows (a tile of the longest K needs them all) and
-    // the stream stops there without losing a beat.
+    // With nothing freed the ring takes exactly RING k-rows (a tile of the longest K needs them
+    // all) and the stream stops there without losing a beat.
     for (int fp4 = 0; fp4 < 2; fp4++) {
         b.bad = 0;
         b.all_go(100);

@@ -6,7 +6,7 @@
 # usage: [BUILD=build] tests/synth/ecp5/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
 #   modules are those of `tiny` if no configuration is named; a parameter picks one of several sets.
 #   --write: the rows go into docs/results/route-ecp5.txt, in the place of those of the same modules, and into
-#            docs/synthesis.md; each has the revision that it was routed of
+#            docs/inside/synthesis.md; each has the revision that it was routed of
 # What was routed once is not again while the module's elaboration stays the same.
 set -uo pipefail
 build=${BUILD:-build} venv=${BUILD:-build}/timing/venv dir=$build/route
@@ -78,7 +78,7 @@ fi
 if [ -n "$write" ]; then
     cp "$dir/table.md" docs/results/route-ecp5.txt
     awk -v t="$dir/table.md" '/<!-- ecp5 -->/ { print; while ((getline l < t) > 0) print l; skip = 1 }
-        /<!-- end of ecp5 -->/ { skip = 0 } !skip && !/<!-- ecp5 -->/' docs/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/synthesis.md
+        /<!-- end of ecp5 -->/ { skip = 0 } !skip && !/<!-- ecp5 -->/' docs/inside/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/inside/synthesis.md
 fi
 echo "1..$n"
 exit $bad

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Static timing estimates of netlists for UltraScale+ that Yosys wrote; docs/synthesis.md says what
+// Static timing estimates of netlists for UltraScale+ that Yosys wrote; docs/inside/synthesis.md says what
 // they are worth. usage: sta [-t TYPE] [-n COUNT] FILE.json..
 //   A line for each module (with -t: for this one), tab-separated, after a line of headings: its
 //   type in Yosys, its name, LUTs, flip-flops, DSPs, half block RAMs and carry cells with
