@@ -397,7 +397,7 @@ void mr_generated_free(struct mr_generated *g);
 // A training's state is a directory: weights in fp32, moments, the units of gradients
 // (docs/inside/store.md). A step adds up the gradients of micro-batches as integers and then
 // updates everything or nothing, so the state is good whenever the program ends. Neither device,
-// chunks, threads nor the order of micro-batches changes a bit (docs/train/training.md). There is
+// chunks, threads nor the order of micro-batches changes a bit (docs/inside/training.md). There is
 // no dropout: rates in config.json (attn_pdrop, ..) are not applied, and 0 in the export.
 
 struct mr_trainer;

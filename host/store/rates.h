@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learning rates that follow a sequence of curves, those that PyTorch and Cerebras' Model Zoo have
-// (docs/train/schedules.md). The same bits on every host (docs/inside/numerics.md, rule 14).
+// (docs/train/options.md). The same bits on every host (docs/inside/numerics.md, rule 14).
 #ifndef MILLRACE_STORE_RATES_H
 #define MILLRACE_STORE_RATES_H
 

@@ -317,7 +317,7 @@ static int find_kind(const struct parse *p, char *name)
         return mr_fail(p->err, MR_ERR_USAGE, "the schedule '%s' is not known; did you mean %s",
                        name, s.best);
     return mr_fail(p->err, MR_ERR_USAGE,
-                   "the schedule '%s' is not known; docs/train/schedules.md has a list", name);
+                   "the schedule '%s' is not known; docs/train/options.md has a list", name);
 }
 
 static int take_part(struct parse *p, int begin)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward and backward pass of a micro-batch on a device with TRAIN: programs from the model's
-// description, layer by layer and chunk by chunk (docs/train/training.md). Gradients are integers
+// description, layer by layer and chunk by chunk (docs/inside/training.md). Gradients are integers
 // with a unit for each tensor (rule 16 of docs/inside/numerics.md), and none of their bits depends
 // on the chunks, on geometry or threads.
 #ifndef MILLRACE_TRAIN_PASS_H

@@ -187,7 +187,7 @@ tap $? "a number that is there twice is found"
 for f in docs/pictures/*.txt; do
     awk -f docs/pictures/draw.awk "$f" | cmp - docs/*/"$(basename "$f" .txt).svg" || echo "make pictures draws it anew"
 done >"$tmp/pictures" 2>&1
-awk -F, -f tests/train/curves.awk docs/results/learning.txt | cmp - docs/train/learning.svg >>"$tmp/pictures" 2>&1
+awk -F, -f tests/train/curves.awk docs/results/learning.txt | cmp - docs/inside/learning.svg >>"$tmp/pictures" 2>&1
 awk -F, -v reference=PyTorch -f tests/train/curves.awk docs/results/scratch.txt | cmp - docs/train/scratch.svg >>"$tmp/pictures" 2>&1
 awk -F' *[|] *' -f tests/train/scale.awk docs/inside/performance.md | cmp - docs/inside/scale.svg >>"$tmp/pictures" 2>&1
 [ ! -s "$tmp/pictures" ]

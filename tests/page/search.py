@@ -8,7 +8,7 @@ ASKED = {
     "how much memory does gpt-j-6b need": "docs/use/faq.html#how-much-memory-and-disk-does-gpt-j-6b-need",
     "what happens when the device hangs": "docs/use/faq.html#what-happens-when-the-device-hangs",
     "RTL and C model differ": "docs/inside/testing.html#when-rtl-and-c-model-differ",
-    "resume training": "docs/train/training.html#training-a-model",
+    "resume training": "docs/train/options.html#training-a-model",
     "embeddings": "docs/use/bert.html#encoders-bert-minilm-bge-e5",
     "wandb": "docs/train/train-config.html#keys",
     "glossary": "docs/glossary.html#glossary",

@@ -2,7 +2,7 @@
 // The reference of training: loss and gradients of a model in fp32. The forward pass is that of
 // `cpu:` (host/cpu), which is watched; the backward pass walks the items of the model's description
 // from the last to the first. Everything that trains is measured against it. As with `cpu:`,
-// OpenBLAS sums in an order of its own: this promises a tolerance, not bits (docs/train/training.md).
+// OpenBLAS sums in an order of its own: this promises a tolerance, not bits (docs/inside/training.md).
 #ifndef MILLRACE_TRAIN_REFERENCE_H
 #define MILLRACE_TRAIN_REFERENCE_H
 

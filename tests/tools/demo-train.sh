@@ -68,5 +68,5 @@ awk '{ loss[NR] = $1 } END { printf "The loss of what is not learnt fell by %.3f
 cat <<END2
 Losses, weights and moments came out of the simulated RTL, and each byte of them is the C model's.
 Cycles are those of one engine. The first step has no units of its gradients yet and runs twice.
-The tutorial is docs/train/train.md; docs/inside/training-rtl.md says how the RTL trains.
+The tutorial is docs/train/tutorial.md; docs/inside/training.md says how the RTL trains.
 END2

@@ -131,7 +131,7 @@ static void wrong_schedules_are_refused(void **unused)
     } rows[] = {
         {"", "its end' where the name"},
         {"Cosinedecy(a=1)", "'Cosinedecy' is not known; did you mean CosineDecay"},
-        {"Lambda(x=1)", "'Lambda' is not known; docs/train/schedules.md"},
+        {"Lambda(x=1)", "'Lambda' is not known; docs/train/options.md"},
         {"Constant", "'its end' where '(' should stand"},
         {"Constant()", "Constant lacks learning_rate"},
         {"Constant(learning_rate=1e-3", "'its end' where ')' should stand"},

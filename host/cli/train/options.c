@@ -92,7 +92,7 @@ const struct cli_option train_table[] = {
      .kind = CLI_TEXT,
      .value = "S",
      .help = "the learning rate behind the warm-up: constant, cosine, or curves in the words of "
-             "PyTorch and the Model Zoo (docs/train/schedules.md)",
+             "PyTorch and the Model Zoo (docs/train/options.md)",
      .choices = "constant|cosine",
      .def = "constant",
      CLI_AT(ARGS, schedule)},
@@ -103,7 +103,7 @@ const struct cli_option train_table[] = {
     {.name = "optimizer",
      .kind = CLI_CHOICE,
      .value = "NAME",
-     .help = "what moves the weights (docs/train/optimizers.md)",
+     .help = "what moves the weights (docs/train/options.md)",
      .choices = "adamw|adam|sgd",
      .def = "adamw",
      CLI_AT(ARGS, optimizer)},

@@ -525,7 +525,7 @@ const struct cli_command cmd_train = {
         "labels instead. DIR keeps weights, moments and the "
         "step. The same command with the same DIR goes on there, bit by bit as if it had never "
         "stopped; more --steps go on, too. Ctrl-C ends after the step under way, a second one at "
-        "once. docs/train/training.md has what a step does.",
+        "once. docs/train/options.md has what a step does.",
     .arguments = "model",
     .options = train_table,
     .size = sizeof(struct train_args),
