@@ -11,18 +11,13 @@
 #include "checkpoint/heads.h"
 #include "checkpoint/lora_merge.h"
 #include "checkpoint/peft.h"
-#include "checkpoint/weights.h"
+#include "checkpoint/weight_files.h"
 #include "common/file.h"
-#include "common/json.h"
 #include "common/str.h"
-
-#define MAX_SHARDS 4096
 
 struct mr_checkpoint {
     struct mr_config config;
-    enum mr_checkpoint_kind kind;
-    struct mr_weights *files;
-    size_t n_files;
+    struct mr_weight_files files;
     const struct mr_tensor **tensors; // the file's, in order of mr_tensor_spec(), NULL until found
     size_t n_tensors;
     const struct mr_tensor **heads;  // of an encoder, in order of its list
@@ -156,9 +151,10 @@ static int add_head(struct mr_checkpoint *c, const struct mr_tensor *t, int i, c
 }
 
 // Files every tensor of an open file under its slot.
-static int add_tensors(struct mr_checkpoint *c, const struct mr_weights *file, const char *path,
+static int add_tensors(void *checkpoint, const struct mr_weights *file, const char *path,
                        struct mr_error *err)
 {
+    struct mr_checkpoint *c = checkpoint;
     for (size_t i = 0; i < mr_weights_count(file); i++) {
         const struct mr_tensor *t = mr_weights_at(file, i);
         char name[MR_NAME];
@@ -221,198 +217,6 @@ static int check_copy(const struct mr_checkpoint *c, const char *dir, struct mr_
     return b ? mr_tensors_equal(a, b, dir, err) : 0;
 }
 
-static int add_file(struct mr_checkpoint *c, const char *path, struct mr_error *err)
-{
-    struct mr_weights *file = &c->files[c->n_files]; // has room: the callers allocate it
-    int rc = mr_weights_open(file, c->kind == MR_CHECKPOINT_TORCH, path, err);
-    if (rc)
-        return rc;
-    c->n_files++;
-    return add_tensors(c, file, path, err);
-}
-
-static int allocate_files(struct mr_checkpoint *c, size_t count, struct mr_error *err)
-{
-    c->files = calloc(count ? count : 1, sizeof *c->files);
-    if (!c->files)
-        return mr_fail(err, MR_ERR_MEMORY, "out of memory for %zu files", count);
-    return 0;
-}
-
-// A shard is a file in the checkpoint's own directory: anything that could lead elsewhere is
-// refused, since an index from the network must not choose which files we read.
-static bool is_plain_name(const char *name)
-{
-    return name[0] != '\0' && !strchr(name, '/') && !strchr(name, '\\') && strcmp(name, ".") != 0 &&
-           strcmp(name, "..") != 0;
-}
-
-// The shard that the index gives for a tensor is the shard that has it.
-static int check_weight_map(const struct mr_checkpoint *c, json_t *map, json_t *shards,
-                            const char *path, struct mr_error *err)
-{
-    const char *name;
-    json_t *shard;
-    size_t listed = 0;
-    json_object_foreach(map, name, shard)
-    {
-        json_int_t number = json_integer_value(json_object_get(shards, json_string_value(shard)));
-        if (!mr_weights_find(&c->files[number], name))
-            return mr_fail(err, MR_ERR_FORMAT, "%s: lists tensor %s in %s, which does not have it",
-                           path, mr_show(name).text, mr_show(json_string_value(shard)).text);
-        listed++;
-    }
-    size_t present = 0;
-    for (size_t i = 0; i < c->n_files; i++)
-        present += mr_weights_count(&c->files[i]);
-    if (present != listed)
-        return mr_fail(err, MR_ERR_FORMAT, "%s: lists %zu tensors, but its files have %zu", path,
-                       listed, present);
-    return 0;
-}
-
-// Collects the distinct shard names of the index into `shards`: name -> number.
-static int collect_shards(json_t *map, json_t *shards, const char *path, struct mr_error *err)
-{
-    const char *name;
-    json_t *shard;
-    json_object_foreach(map, name, shard)
-    {
-        if (!json_is_string(shard))
-            return mr_fail(err, MR_ERR_FORMAT,
-                           "%s: the file of tensor %s is %s where a string is "
-                           "expected",
-                           path, mr_show(name).text, mr_json_kind(shard));
-        const char *file = json_string_value(shard);
-        if (!is_plain_name(file))
-            return mr_fail(err, MR_ERR_FORMAT,
-                           "%s: \"%s\" (tensor %s) is not the name of a file "
-                           "in the checkpoint's directory",
-                           path, mr_show(file).text, mr_show(name).text);
-        if (json_object_get(shards, file))
-            continue;
-        size_t number = json_object_size(shards);
-        if (number == MAX_SHARDS)
-            return mr_fail(err, MR_ERR_FORMAT, "%s: names more than %d files", path, MAX_SHARDS);
-        if (json_object_set_new(shards, file, json_integer((json_int_t)number)) != 0)
-            return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
-    }
-    return 0;
-}
-
-static int open_shards(struct mr_checkpoint *c, const char *dir, json_t *map, json_t *shards,
-                       const char *path, struct mr_error *err)
-{
-    int rc = collect_shards(map, shards, path, err);
-    if (!rc)
-        rc = allocate_files(c, json_object_size(shards), err);
-    if (rc)
-        return rc;
-    const char *name;
-    json_t *number;
-    // In order of first mention, so that file i is the shard of number i.
-    json_object_foreach(shards, name, number)
-    {
-        char *shard = mr_path_join(dir, name, err);
-        rc = shard ? add_file(c, shard, err) : MR_ERR_MEMORY;
-        free(shard);
-        if (rc)
-            return rc;
-    }
-    return check_weight_map(c, map, shards, path, err);
-}
-
-static int open_index(struct mr_checkpoint *c, const char *dir, const char *path,
-                      struct mr_error *err)
-{
-    json_t *index;
-    int rc = mr_json_load(&index, path, err);
-    if (rc)
-        return rc;
-    json_t *map = json_object_get(index, "weight_map");
-    json_t *shards = json_object();
-    if (!shards)
-        rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
-    else if (!json_is_object(map))
-        rc = mr_fail(err, MR_ERR_FORMAT, "%s: \"weight_map\" is %s where an object is expected",
-                     path, mr_json_kind(map));
-    else
-        rc = open_shards(c, dir, map, shards, path, err);
-    json_decref(shards);
-    json_decref(index);
-    return rc;
-}
-
-// True when dir/name exists; *path is the joined path, which the caller frees.
-static int look_for(const char *dir, const char *name, char **path, bool *found,
-                    struct mr_error *err)
-{
-    free(*path);
-    *path = mr_path_join(dir, name, err);
-    *found = *path && mr_file_exists(*path);
-    return *path ? 0 : MR_ERR_MEMORY;
-}
-
-// What host/store makes has these names.
-static bool is_state(const char *dir)
-{
-    static const char *const names[] = {"header", "state"};
-    struct mr_error unused;
-    bool all = true;
-    for (int i = 0; i < 2 && all; i++) {
-        char *path = mr_path_join(dir, names[i], &unused);
-        all = path && mr_file_exists(path);
-        free(path);
-    }
-    return all;
-}
-
-// In the order in which transformers looks for them.
-static const struct {
-    const char *name;
-    enum mr_checkpoint_kind kind;
-    bool index;
-} weight_files[] = {
-    {"model.safetensors", MR_CHECKPOINT_SAFETENSORS, false},
-    {"model.safetensors.index.json", MR_CHECKPOINT_SAFETENSORS, true},
-    {"pytorch_model.bin", MR_CHECKPOINT_TORCH, false},
-    {"pytorch_model.bin.index.json", MR_CHECKPOINT_TORCH, true},
-};
-
-static int open_weights(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
-{
-    char *path = NULL;
-    bool found = false;
-    int rc = 0;
-    for (size_t i = 0; i < sizeof weight_files / sizeof *weight_files && !rc && !found; i++) {
-        rc = look_for(dir, weight_files[i].name, &path, &found, err);
-        if (rc || !found)
-            continue;
-        c->kind = weight_files[i].kind;
-        if (weight_files[i].index) {
-            rc = open_index(c, dir, path, err);
-        } else {
-            rc = allocate_files(c, 1, err);
-            if (!rc)
-                rc = add_file(c, path, err);
-        }
-    }
-    free(path);
-    if (!rc && !found)
-        rc = mr_refuse_foreign_directory(dir, err);
-    if (!rc && !found && is_state(dir))
-        rc = mr_fail(err, MR_ERR_FORMAT,
-                     "%s: is a training's state and no model; 'millrace export %s DIR' writes the "
-                     "model of it",
-                     dir, dir);
-    else if (!rc && !found)
-        rc = mr_fail(err, MR_ERR_IO,
-                     "%s: has neither model.safetensors nor pytorch_model.bin, nor an index of "
-                     "shards (model.safetensors.index.json, pytorch_model.bin.index.json)",
-                     dir);
-    return rc;
-}
-
 // ---- with an adapter ---------------------------------------------------------------------------
 
 static int add_adapter(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
@@ -460,7 +264,7 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, load_config
     c->heads = calloc((size_t)c->config.arch->n_heads + 1, sizeof(struct mr_tensor *));
     if (!c->tensors || !c->heads)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", dir, c->n_tensors);
-    rc = open_weights(c, dir, err);
+    rc = mr_weight_files_open(&c->files, dir, add_tensors, c, err);
     for (size_t i = 0; i < c->n_tensors && !rc; i++) {
         if (!c->tensors[i])
             rc = mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s is missing", dir, slot_name(c, i).text);
@@ -526,14 +330,10 @@ void mr_checkpoint_close(struct mr_checkpoint *checkpoint)
 {
     if (!checkpoint)
         return;
-    for (size_t i = 0; i < checkpoint->n_files; i++) {
-        mr_safetensors_close(checkpoint->files[i].safetensors);
-        mr_torch_close(checkpoint->files[i].torch);
-    }
+    mr_weight_files_close(&checkpoint->files);
     for (size_t i = 0; i < checkpoint->n_adapted; i++)
         mr_lora_merged_free(&checkpoint->adapted[i]);
     free(checkpoint->adapted);
-    free(checkpoint->files);
     free(checkpoint->tensors);
     free(checkpoint->heads);
     free(checkpoint->stored);
@@ -589,12 +389,12 @@ const struct mr_tensor *mr_checkpoint_at(const struct mr_checkpoint *checkpoint,
 
 enum mr_checkpoint_kind mr_checkpoint_kind(const struct mr_checkpoint *checkpoint)
 {
-    return checkpoint->kind;
+    return checkpoint->files.torch ? MR_CHECKPOINT_TORCH : MR_CHECKPOINT_SAFETENSORS;
 }
 
 size_t mr_checkpoint_files(const struct mr_checkpoint *checkpoint)
 {
-    return checkpoint->n_files;
+    return checkpoint->files.count;
 }
 
 size_t mr_checkpoint_bytes(const struct mr_checkpoint *checkpoint, enum mr_dtype dtype)
