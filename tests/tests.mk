@@ -49,7 +49,8 @@ $(BUILD)/san/tests/reference/%.o: override EXTRA_CFLAGS += -Itests
 $(BUILD)/libmillrace-reference-san.a: $(REFERENCE_SRC:%.c=$(BUILD)/san/%.o)
 	@echo "AR    $@"
 	@rm -f $@ && ar rcs $@ $^
-UNIT_REFERENCE := gpt2_train pass pass_encoder step store_train train train_products
+UNIT_REFERENCE := gpt2_train pass pass_encoder step store store_crash store_step store_train train train_faults \
+                  train_products
 $(UNIT_REFERENCE:%=$(BUILD)/unit/test_%): $(BUILD)/libmillrace-reference-san.a
 $(foreach t,$(UNIT_REFERENCE),$(eval UNIT_EXTRA_test_$(t) := $(BUILD)/libmillrace-reference-san.a))
 # The command line with sanitizers: generate, chat, eval and the examples are tested with it.

@@ -26,7 +26,7 @@ enum {
 // A tensor in order of mr_tensor_spec(). Both sizes are padded to multiples of 64 as on the device,
 // each head by itself.
 struct mr_store_tensor {
-    int outputs, inputs;          // [outputs][inputs] as in mr_params; of a vector inputs = 1
+    int outputs, inputs;          // [outputs][inputs] as in params.h; of a vector inputs = 1
     int output_head, input_head;  // head_dim where the axis is split into heads, else 0
     bool vector, inputs_resident; // do rows stand for inputs?
     int rows, cols;               // padded; rows <= cols; a vector is one row

@@ -71,7 +71,7 @@ const void *mr_store_note(const struct mr_store *store); // MR_STORE_NOTE bytes 
 enum mr_update_kind mr_store_optimizer(const struct mr_store *store);
 
 enum mr_store_part { MR_MASTER, MR_MEAN, MR_SQUARE, MR_GRADIENT };
-// Tensor i, [outputs][inputs] as in mr_params. MR_GRADIENT: the sum of the step's micro-batches so
+// Tensor i, [outputs][inputs] as in params.h. MR_GRADIENT: the sum of the step's micro-batches so
 // far, until mr_store_apply().
 void mr_store_read(const struct mr_store *store, size_t i, enum mr_store_part part, float *out);
 // The tensor of the checkpoint whose first share is tensor i, as its file has it: all of the

@@ -62,7 +62,7 @@ int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_lo
 int mr_pass_evaluate(struct mr_pass *pass, const struct mr_batch *batch, struct mr_loss *loss,
                      struct mr_error *err);
 
-// The gradient of tensor i (in the order of struct mr_params), its sum's integers in tiles of 32
+// The gradient of tensor i (in the order of mr_tensor_spec()), its sum's integers in tiles of 32
 // rows of 64, row band by row band: element = integer x 2^unit. rows and cols are padded, and rows
 // are those of the smaller axis, on a tie the inputs. Of a vector it is row 0. GRAD's record stands
 // behind the tiles, as mr_store_add() takes them.
@@ -91,10 +91,6 @@ const float *mr_pass_host_gradient(const struct mr_pass *pass, size_t i, size_t 
 
 // The gradient of what entered the first layer, [rows][*stride]: that of rows of tables.
 const float *mr_pass_row_gradient(const struct mr_pass *pass, size_t *stride);
-
-// All of the above as floats, added to *gradient; `batch` is that of the run.
-void mr_pass_add(const struct mr_pass *pass, const struct mr_batch *batch,
-                 struct mr_params *gradient);
 
 // ---- programs ----------------------------------------------------------------------------------
 

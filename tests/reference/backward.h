@@ -3,7 +3,7 @@
 #ifndef MILLRACE_TRAIN_BACKWARD_H
 #define MILLRACE_TRAIN_BACKWARD_H
 
-#include "store/params.h"
+#include "reference/params.h"
 #include "train/batch.h"
 #include "reference/stash.h"
 

@@ -5,7 +5,7 @@
 #define MILLRACE_TRAIN_LOOP_H
 
 #include "store/update.h"
-#include "store/params.h"
+#include "reference/params.h"
 #include "store/schedule.h"
 #include "train/batch.h"
 #include "train/loss.h"

@@ -56,7 +56,6 @@ mutants=(
     'encoder: the front has the gradient of the residual alone|train/pass_encoder.c|s/i < n \&\& p->batch.live\[MR_X\]/i < 0/|test_pass_encoder'
     'encoder: the front has no gain|train/pass_encoder.c|s/add_rows(p, e->read, e->of\[GAIN\]\.gradient)/;/|test_pass_encoder'
     'encoder: all tokens are of type 0|train/pass_batch.c|s/batch->types ? batch->types\[row\] : 0/0/|test_pass_encoder'
-    'encoder: the gradient of a type is that of type 0|train/pass_result.c|s/batch->types ? batch->types\[r\] : 0/0/|test_pass_encoder'
     'encoder: rows of the batch before keep their gradient|train/pass_encoder.c|s/^    memset(p->host\.row_grad, 0, .*;/    ;/|test_pass_encoder'
     'encoder: labels are not copied|train/step.c|s/kept\.labels = behind + rows;/kept.labels = behind;/|test_pass_encoder'
     'encoder: weights of the step before|train/pass.c|s/^        pass_encoder_weights(p);/        if (!p->encoder->of[0].weights[0]) pass_encoder_weights(p);/|test_pass_encoder'
@@ -165,10 +164,6 @@ mutants=(
     'result: a unit that is set stays as it was|train/pass_result.c|s/pass->host.tensors\[i\]\.unit = unit;/;/|test_step'
     'result: a limit that is set stays as it was|train/pass_result.c|s/pass->limit = limit;/;/|test_pass'
     'result: a sum that is too large is not noted|train/pass_result.c|s/t->flags \& 1/0/|test_pass'
-    'result: integers without their unit|train/pass_result.c|s/col % 64)\], g->unit)/col % 64)], -20)/|test_pass'
-    'result: rows of the first tile|train/pass_result.c|s/(size_t)(row \/ 32) \* (size_t)(g->cols \/ 64)/0/|test_pass'
-    'result: heads are not padded|train/pass_result.c|s/mr_unpad(o, m\.row_head, m\.rows)/mr_unpad(o, 0, m.rows)/|test_pass'
-    'result: all rows are those of token 0|train/pass_result.c|s/item->by == MR_BY_TOKEN  ? batch->tokens\[r\]/item->by == MR_BY_TOKEN  ? 0/|test_pass'
     'plan: the forward pass alone|train/pass_plan.c|s/rc = pass_backward(pass, err);/;/|test_train_plan'
     'plan: all rows are one sequence|train/pass_plan.c|s/pass_place_rows(pass, lengths, n_sequences);/pass_place_rows(pass, (const int[]){(int)rows}, 1);/|test_train_plan'
     # the step

@@ -9,7 +9,7 @@
 
 #include "check.h"
 #include "cpu/cpu.h"
-#include "store/params.h"
+#include "reference/params.h"
 #include "train/batch.h"
 
 struct spoken {

@@ -4,7 +4,7 @@
 #define MILLRACE_TESTS_UNIT_STORE_STEPS_H
 
 #include "store/header.h"
-#include "store/params.h"
+#include "reference/params.h"
 #include "store_dirs.h"
 
 enum { MICRO_BATCHES = 3, TARGETS = 37 };

@@ -26,6 +26,7 @@
 #include "train/pass_impl.h"
 #include "train/work.h"
 #include "reference/reference.h"
+#include "reference/pass_add.h"
 
 #define FIXTURES "tests/fixtures/train/"
 enum { MOST = 512 };

@@ -11,6 +11,7 @@
 #include "files.h"
 #include "memory_store.h"
 #include "store/choice.h"
+#include "reference/pass_add.h"
 #include "train/step.h"
 #include "train_fixtures.h"
 #include "unit/bert_model.h"

@@ -16,7 +16,7 @@
 #include "cmodel/num.h"
 #include "pack/layout.h"
 #include "store/header.h"
-#include "store/params.h"
+#include "reference/params.h"
 #include "store_dirs.h"
 
 static const struct mr_store_options one = {.threads = 1};

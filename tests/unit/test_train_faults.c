@@ -19,7 +19,7 @@
 #include "device/open.h"
 #include "device/sim.h"
 #include "memory_store.h"
-#include "store/params.h"
+#include "reference/params.h"
 #include "train/step.h"
 #include "train_twins.h"
 
