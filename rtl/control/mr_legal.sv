@@ -50,6 +50,8 @@ module mr_legal #(
   localparam int TILE_W = 16 + 32 + 2;
   localparam int WINDOWS_W = TRAIN != 0 ? mr_pkg::TRAINING_WINDOWS_W : mr_pkg::WINDOWS_W;
   localparam int WINDOWS_MORE = mr_pkg::TRAINING_WINDOWS_W - mr_pkg::WINDOWS_W;
+  localparam int CHECKS_W = TRAIN != 0 ? mr_pkg::TRAINING_CHECKS_W : mr_pkg::CHECKS_W;
+  localparam int CHECKS_MORE = mr_pkg::TRAINING_CHECKS_W - mr_pkg::CHECKS_W;
   localparam int PRODUCTS_MORE = mr_pkg::TRAINING_PRODUCTS_W - mr_pkg::PRODUCTS_W;
   localparam int PRODUCTS_W = TRAIN != 0 ? mr_pkg::TRAINING_PRODUCTS_W : mr_pkg::PRODUCTS_W;
 
@@ -112,7 +114,7 @@ module mr_legal #(
 
   // ---- fields, order, windows -------------------------------------------------------------------
   logic                          w_valid_q, w_sem_bad_q, w_missing_q;
-  logic [mr_pkg::CHECKS_W-1:0]   w_checks_q;
+  logic [CHECKS_W-1:0]           w_checks_q;
   logic [WINDOWS_W-1:0]          w_q;
   logic [PRODUCTS_W-1:0]         p_q;
   logic [7:0]                    w_op_q;
@@ -131,6 +133,7 @@ module mr_legal #(
         logic [mr_pkg::VALUES_W-1:0] v;
         // Without TRAIN there are fewer.
         // verilator lint_off UNUSED
+        logic [mr_pkg::TRAINING_CHECKS_W-1:0]   checks;
         logic [mr_pkg::TRAINING_WINDOWS_W-1:0]  windows;
         logic [mr_pkg::TRAINING_PRODUCTS_W-1:0] products;
         // verilator lint_on UNUSED
@@ -153,16 +156,18 @@ module mr_legal #(
           if (signals && !waits) sem_q[4*s+:4] <= sem + 4'd1;
           if (waits && !signals) sem_q[4*s+:4] <= sem - 4'd1;
         end
-        w_checks_q  <= mr_pkg::checks_of(op_q, c, v);
         w_sem_bad_q <= bad || not_yet;
         w_missing_q <= missing;
         if (TRAIN != 0) begin
+          checks   = mr_pkg::training_checks_of(op_q, c, v);
           windows  = mr_pkg::training_windows_of(c, v, ahead);
           products = mr_pkg::training_products_of(c, v);
         end else begin
+          checks   = {CHECKS_MORE'(0), mr_pkg::checks_of(op_q, c, v)};
           windows  = {WINDOWS_MORE'(0), mr_pkg::windows_of(c, v)};
           products = {PRODUCTS_MORE'(0), mr_pkg::products_of(c, v)};
         end
+        w_checks_q  <= checks[CHECKS_W-1:0];
         w_q         <= windows[WINDOWS_W-1:0];
         p_q         <= products[PRODUCTS_W-1:0];
         w_op_q      <= c[7:0];

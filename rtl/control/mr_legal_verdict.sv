@@ -8,6 +8,7 @@
 module mr_legal_verdict #(
   parameter int HELD = 32,
   parameter int TRAIN = 0,
+  localparam int CHECKS_W = TRAIN != 0 ? mr_pkg::TRAINING_CHECKS_W : mr_pkg::CHECKS_W,
   localparam int WINDOWS_W = TRAIN != 0 ? mr_pkg::TRAINING_WINDOWS_W : mr_pkg::WINDOWS_W,
   localparam int PRODUCTS_W = TRAIN != 0 ? mr_pkg::TRAINING_PRODUCTS_W : mr_pkg::PRODUCTS_W
 ) (
@@ -15,7 +16,7 @@ module mr_legal_verdict #(
   input  logic                          rst_ni,
 
   input  logic                          valid_i,
-  input  logic [mr_pkg::CHECKS_W-1:0]   checks_i,
+  input  logic [CHECKS_W-1:0]           checks_i,
   input  logic                          sem_bad_i,
   input  logic                          missing_i,
   input  logic [WINDOWS_W-1:0]          windows_i,

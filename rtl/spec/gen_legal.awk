@@ -20,7 +20,7 @@
 # that the second step only compares.
 # A window of training may say ahead(EXPRESSION), of fields and values of the run: the RTL knows it a cycle before
 # (ahead_of).
-# What its other checks say is a bit each (checks_of), so that whether all hold can be asked in the second step too.
+# What the other checks of all commands say is a bit each (checks_of), so that the second step asks whether all hold.
 
 function bad(text) {
     if (!failed) printf "%s:%d: %s\n", FILENAME, FNR, text >"/dev/stderr"
@@ -161,10 +161,14 @@ function sum(   a, b, w, early, last) {
         last = late(a) ? a : b
         if (tok != "<=") meet(a, b)
         a = node("(" nc[a] " + " nc[b] ")", "(" wide(a, w) " + " wide(b, w) ")", w, "")
+        is_sum[a] = 1
         if (staged && late(last) && !late(early)) { n_early[a] = early; n_last[a] = last }
     }
     return a
 }
+# a <= b as the sign of b - a, for what is late: of <= synthesis makes < or ==, and behind the subtraction stands a tree
+# for what is equal.
+function at_most(a, b, w) { return "(({1'd0, " b "} - {1'd0, " a "}) < {1'd1, " w "'d0})" }
 # early + last <= limit, of which only last has a product: p gets {early > limit, limit - early}.
 function fits(early, last, limit,   w, over, room) {
     w = most(nw[early], nw[limit])
@@ -172,7 +176,7 @@ function fits(early, last, limit,   w, over, room) {
     room = node("", "(" wide(limit, w) " - " wide(early, w) ")", w, "")
     stage(over); stage(room)
     w = most(w, nw[last])
-    return "(!" nsv[over] " && (" wide(last, w) " <= " wide(room, w) "))"
+    return "(!" nsv[over] " && " at_most(wide(last, w), wide(room, w), w) ")"
 }
 function comparison(   a, b, op, w, sv) {
     a = sum()
@@ -184,7 +188,8 @@ function comparison(   a, b, op, w, sv) {
             sv = fits(n_early[a], n_last[a], b)
         } else {
             meet(a, b)
-            sv = "(" wide(a, w) " " op " " wide(b, w) ")"
+            if (op == "<=" && (is_sum[a] || is_sum[b] || late(a) || late(b))) sv = at_most(wide(a, w), wide(b, w), w)
+            else sv = "(" wide(a, w) " " op " " wide(b, w) ")"
         }
         a = node("(" nc[a] " " op " " nc[b] ")", sv, 1, "")
     }
@@ -386,6 +391,22 @@ function legal_c(   i, j, o) {
 # What holds in training only: a rule, and a value that is zero otherwise.
 function train_rule(of, sv) { return of ? "(!v[V_TRAIN_LSB] || " sv ")" : sv }
 function train_only(of, sv, zero) { return of ? "v[V_TRAIN_LSB] ? " sv " : " zero : sv }
+# Each check has a bit of its own: were several ORed into one, what is late in one would stand behind what is deep in
+# another. Those that training adds are behind the others.
+function checks_sv(name, of, from,   i, n, held) {
+    for (i = n = 0; i < n_checks; i++)
+        if (ck_op[i] in op_at && ck_sv[i] != "" && ck_training[i] == of) {
+            held = op_training[ck_op[i]] ? ck_sv[i] : train_rule(of, ck_sv[i])
+            ck_bit[n] = sprintf("    %schecks_of[%d] = !op[%d] || %s;  // %s", name, from + n, op_at[ck_op[i]], held, ck_op[i])
+            n++
+        }
+    printf "  localparam int %sCHECKS_W = %d;\n", toupper(name), from + n
+    printf "  function automatic logic [%sCHECKS_W-1:0] %schecks_of(input logic [OPS-1:0] op, input logic [511:0] c, input logic [VALUES_W-1:0] v);\n", toupper(name), name
+    print of ? "    training_checks_of[CHECKS_W-1:0] = checks_of(op, c, v);" : "    checks_of[0] = |op;"
+    for (i = 0; i < n; i++) print ck_bit[i]
+    print "  endfunction\n"
+    return from + n
+}
 # Products and windows are there twice, since those of training are more and wider: without them (of 0)
 # under their own names, and all (of 1) under names that begin with training_.
 function products_sv(name, of, width,   i, o, n) {
@@ -446,7 +467,7 @@ function windows_sv(name, of, most_windows, beats_w, w,   i, o, j, op, each, lim
     j = most(beats_w, w)
     printf "  function automatic logic %swindows_legal(input logic [%sWINDOWS_W-1:0] w);\n    %swindows_legal = 1'b1", name, toupper(name), name
     for (i = 0; i < most_windows; i++)
-        printf " &&\n        (!w[%d] && %s <= %s)", each * i + beats_w, padded("w[" each * i " +: " beats_w "]", beats_w, j), padded("w[" each * i + beats_w + 1 " +: " w "]", w, j)
+        printf " &&\n        !w[%d] && %s", each * i + beats_w, at_most(padded("w[" each * i " +: " beats_w "]", beats_w, j), padded("w[" each * i + beats_w + 1 " +: " w "]", w, j), j)
     print ";\n  endfunction\n"
 }
 function legal_sv(   i, o, op, j, w) {
@@ -462,37 +483,17 @@ function legal_sv(   i, o, op, j, w) {
         printf "      8'h%s: queue_of = %s << QUEUE_%s;\n", substr(op_code[op_list[o]], 3), (op_training[op_list[o]] ? "{4'd0, train}" : "5'd1"), op_queue[op_list[o]]
     print "      default: queue_of = 5'd0;\n    endcase\n  endfunction\n"
 
-    for (o = w = 0; o < n_op_list; o++) {
-        for (i = j = 0; i < n_checks; i++) if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] == op_training[op_list[o]]) j++
-        w = most(w, j)
-    }
     print "  // Which command it is, a bit each; none for an opcode that does not exist. train: as above."
     printf "  localparam int OPS = %d;\n", n_op_list
     print "  function automatic logic [OPS-1:0] op_of(input logic [7:0] op, input logic train);"
-    for (o = 0; o < n_op_list; o++)
-        printf "    op_of[%d] = op == 8'h%s%s;\n", o, substr(op_code[op_list[o]], 3), (op_training[op_list[o]] ? " && train" : "")
-    print "  endfunction\n"
-    print "  // What the checks of command op (op_of) say, a bit each (ones where it has fewer); whether all\n" \
-          "  // hold can be asked a cycle later. Opcodes are compared before, and no case is selected here:\n" \
-          "  // what a check computes is late."
-    printf "  localparam int CHECKS_W = %d;\n", most(w, 1)
-    print "  function automatic logic [CHECKS_W-1:0] checks_of(input logic [OPS-1:0] op, input logic [511:0] c, input logic [VALUES_W-1:0] v);"
-    print "    logic [CHECKS_W-1:0] hold;\n    checks_of = '0;"
     for (o = 0; o < n_op_list; o++) {
-        printf "    hold = '1;  // %s\n", op_list[o]
-        for (i = j = 0; i < n_checks; i++)
-            if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] == op_training[op_list[o]])
-                printf "    hold[%d] =\n      %s;\n", j++, ck_sv[i]
-        # Rules that training adds share the others' bits, so that a device without it has no more of
-        # them: one each from the highest on, which few commands use.
-        for (i = more = 0; i < n_checks; i++)
-            if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] && !op_training[op_list[o]]) {
-                more = (more ? more : most(w, 1)) - 1
-                printf "    if (v[V_TRAIN_LSB] && !(%s))\n      hold[%d] = 1'b0;\n", ck_sv[i], more
-            }
-        printf "    checks_of |= {CHECKS_W{op[%d]}} & hold;\n", o
+        op_at[op_list[o]] = o
+        printf "    op_of[%d] = op == 8'h%s%s;\n", o, substr(op_code[op_list[o]], 3), (op_training[op_list[o]] ? " && train" : "")
     }
     print "  endfunction\n"
+    print "  // What a command's checks say, a bit each (ones for those of other commands), and the first bit\n" \
+          "  // that it is one at all; op as of op_of. Whether all hold can be asked a cycle later."
+    checks_sv("training_", 1, checks_sv("", 0, 1))
 
     if (!apart) without_training()
     products_sv("", 0, plain_products)
