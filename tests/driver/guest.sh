@@ -44,6 +44,12 @@ generate() {
     return 1
 }
 
+encoder() { # COMMAND
+    millrace "$1" /encoder -f /encoder/texts -d pci:0 --json >/tmp/rows 2>/tmp/err && cmp "/encoder/$1" /tmp/rows && return
+    sed 's/^/# /' /tmp/err
+    return 1
+}
+
 # MODE, vectors that there must be, parameters.
 mode() {
     wanted=$2
@@ -172,6 +178,10 @@ for group; do
     stress) ok "10,000 jobs, killed processes" program stress 10000 8 ;;
     some-stress) ok "jobs, killed processes" program stress 1000 8 ;;
     generate) ok "text, tokens and counters are sim:'s" generate ;;
+    encoder)
+        ok "embeddings of an encoder are sim:'s" encoder embed
+        ok "labels of an encoder are sim:'s" encoder classify
+        ;;
     modes)
         mode auto 16
         mode single 1

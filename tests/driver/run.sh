@@ -86,6 +86,15 @@ if [ "$1" = full ]; then
 fi
 [ "$1" != full ] || [ -n "${MODULE:-}" ] || CONFIG=sim ok "driver: isolation on configuration sim" vm isolation
 if [ "$1" = full ]; then
+    . tests/tools/bert.sh
+    encoder files/encoder BertForSequenceClassification ',"id2label":{"0":"no","1":"maybe","2":"yes"}'
+    printf '%s\n' "the mill stands" "the water runs where the wheel turns, and runs" "the" >"$work/files/encoder/texts"
+    for command in embed classify; do
+        "$millrace" $command "$work/files/encoder" -f "$work/files/encoder/texts" -d sim:tiny --json >"$work/$command" || exit 1
+        mv "$work/$command" "$work/files/encoder/"
+    done
+    ok "driver: an encoder" vm encoder
+    rm -r "$work/files/encoder"
     # A tiny model, and what model: makes of it.
     mkdir "$work/files/train" && head -c 1000 models/demo/heldout.txt >"$work/files/train/text"
     "$millrace" train tests/e2e/train-config/first.yaml -m train -o "$work/first" -q \

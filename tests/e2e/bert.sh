@@ -4,20 +4,13 @@
 # repository's root.
 set -u
 . tests/tools/tap.sh
-build=${BUILD:-build}
-vocab=tests/fixtures/wordpiece/vocab.txt
-${CC:-gcc} -std=c17 -D_GNU_SOURCE -Ihost -Ihost/include -I"$build/gen" -Itests -o "$work/bert-model" tests/tools/bert-model.c \
-    "$build/libmillrace.a" -ljansson -lm || exit 1
+. tests/tools/bert.sh
 
-# model NAME CLASS [MORE]: a BERT in $work/NAME.
-model() {
-    mkdir "$work/$1" && "$work/bert-model" "$work/$1" $vocab "$2" "${3:-}" || exit 1
-}
-model plain BertModel
-model words BertForMaskedLM
-model labels BertForSequenceClassification ',"id2label":{"0":"no","1":"maybe","2":"yes"}'
-model tags BertForTokenClassification ',"id2label":{"0":"O","1":"NAME"}'
-model many BertForSequenceClassification ',"problem_type":"multi_label_classification","num_labels":4'
+encoder plain BertModel
+encoder words BertForMaskedLM
+encoder labels BertForSequenceClassification ',"id2label":{"0":"no","1":"maybe","2":"yes"}'
+encoder tags BertForTokenClassification ',"id2label":{"0":"O","1":"NAME"}'
+encoder many BertForSequenceClassification ',"problem_type":"multi_label_classification","num_labels":4'
 
 # refused STATUS WORDS ARGUMENTS...: one line on standard error, none on standard output.
 refused() {

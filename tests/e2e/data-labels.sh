@@ -4,16 +4,10 @@
 # is tested in tests/unit/test_labels.c. Prints TAP; runs from the repository's root.
 set -u
 . tests/tools/tap.sh
-build=${BUILD:-build}
-vocab=tests/fixtures/wordpiece/vocab.txt
-${CC:-gcc} -std=c17 -D_GNU_SOURCE -Ihost -Ihost/include -I"$build/gen" -Itests -o "$work/bert-model" tests/tools/bert-model.c \
-    "$build/libmillrace.a" -ljansson -lm || exit 1
-model() { # NAME CLASS [MORE]
-    mkdir "$work/$1" && "$work/bert-model" "$work/$1" $vocab "$2" "${3:-}" || exit 1
-}
-model plain BertModel
-model labels BertForSequenceClassification ',"id2label":{"0":"bad","1":"good"}'
-model tags BertForTokenClassification ',"id2label":{"0":"O","1":"NAME"}'
+. tests/tools/bert.sh
+encoder plain BertModel
+encoder labels BertForSequenceClassification ',"id2label":{"0":"bad","1":"good"}'
+encoder tags BertForTokenClassification ',"id2label":{"0":"O","1":"NAME"}'
 data() { # NAME [MODEL] OPTIONS...: $work/NAME.h5 of $work/NAME
     "$millrace" data "$work/$2" "$work/$1" -o "$work/$1.h5" "${@:3}" >"$work/$1.out"
 }

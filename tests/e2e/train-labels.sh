@@ -4,16 +4,10 @@
 # several engines and after a stop, the exported model; refusals. Prints TAP; runs from the repository's root.
 set -u
 . tests/tools/tap.sh
-build=${BUILD:-build}
-vocab=tests/fixtures/wordpiece/vocab.txt
-${CC:-gcc} -std=c17 -D_GNU_SOURCE -Ihost -Ihost/include -I"$build/gen" -Itests -o "$work/bert-model" tests/tools/bert-model.c \
-    "$build/libmillrace.a" -ljansson -lm || exit 1
-model() { # NAME CLASS [MORE]
-    mkdir "$work/$1" && "$work/bert-model" "$work/$1" $vocab "$2" "${3:-}" || exit 1
-}
+. tests/tools/bert.sh
 none=',"hidden_dropout_prob":0,"attention_probs_dropout_prob":0'
-model plain BertModel "$none"
-model labels BertForSequenceClassification "$none,\"id2label\":{\"0\":\"no\",\"1\":\"yes\"}"
+encoder plain BertModel "$none"
+encoder labels BertForSequenceClassification "$none,\"id2label\":{\"0\":\"no\",\"1\":\"yes\"}"
 {
     printf 'label\tsentence\n'
     for i in $(seq 10); do printf '1\tthe good film %d is nice\n0\ta bad bad film it was\n' "$i"; done

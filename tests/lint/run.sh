@@ -189,6 +189,7 @@ for f in docs/pictures/*.txt; do
 done >"$tmp/pictures" 2>&1
 awk -F, -f tests/train/curves.awk docs/results/learning.txt | cmp - docs/inside/learning.svg >>"$tmp/pictures" 2>&1
 awk -F, -v reference=PyTorch -f tests/train/curves.awk docs/results/scratch.txt | cmp - docs/train/scratch.svg >>"$tmp/pictures" 2>&1
+awk -F, -v reference=PyTorch -v what="accuracy, %" -f tests/train/curves.awk docs/results/finetune.txt | cmp - docs/use/finetune.svg >>"$tmp/pictures" 2>&1
 awk -F' *[|] *' -f tests/train/scale.awk docs/inside/performance.md | cmp - docs/inside/scale.svg >>"$tmp/pictures" 2>&1
 [ ! -s "$tmp/pictures" ]
 tap $? "pictures are those of docs/pictures" "$tmp/pictures"

@@ -78,8 +78,7 @@ until_refused() {
 
 # toy_encoder: $subject becomes a small BERT.
 toy_encoder() {
-    ${CC:-gcc} -std=c17 -D_GNU_SOURCE -Ihost -Ihost/include -I"$build/gen" -Itests -o "$work/bert-model" tests/tools/bert-model.c \
-        "$build/libmillrace.a" -ljansson -lm || exit 1
+    . tests/tools/bert.sh
+    encoder toy BertModel
     subject=$work/toy
-    mkdir "$subject" && "$work/bert-model" "$subject" tests/fixtures/wordpiece/vocab.txt BertModel || exit 1
 }

@@ -31,6 +31,19 @@ ok xrt_weights_in_several_buffer_objects alike b xrt:0,bo=1
 "$millrace" generate -m "$gpt2" -q -d sim:tiny "${prompt[@]}" | timeless >"$work/sim-gpt2"
 of_gpt2() { local model=$gpt2 && json gpt2-xrt xrt: && same gpt2-xrt sim-gpt2; }
 ok xrt_of_a_gpt2_equals_sim of_gpt2
+# An encoder.
+. tests/tools/bert.sh
+encoder labels BertForSequenceClassification ',"id2label":{"0":"no","1":"maybe","2":"yes"}'
+printf '%s\n' "the mill stands" "the water runs where the wheel turns, and runs" "the" >"$work/texts"
+of_an_encoder() {
+    local command
+    for command in embed classify; do
+        "$millrace" $command "$work/labels" -f "$work/texts" -d sim:tiny --json >"$work/want" &&
+            sim/xrt/run "$millrace" $command "$work/labels" -f "$work/texts" -d xrt: --json >"$work/got" 2>"$work/err" &&
+            [ "$(wc -l <"$work/got")" = 3 ] && cmp "$work/want" "$work/got" || { sed 's/^/# /' "$work/err"; return 1; }
+    done
+}
+ok xrt_of_an_encoder_equals_sim of_an_encoder
 # Four memories a channel: the weights' pages take turns, 4 KiB at a time. Memories of 6 MiB hold them so, and one of
 # them does not.
 four() { # NAME BANKS
