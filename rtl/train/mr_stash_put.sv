@@ -114,10 +114,12 @@ module mr_stash_put #(
   assign section    = off_q + group[31:0] + {14'd0, mr_stash_pkg::sections(kblock_q[15:4])};
   assign err_addr_o = {s_base_i[63:6] + {26'd0, off_q}, 6'd0};
 
-  logic [57:0] window;
-  always_comb begin
-    window = s_base_i[63:6];
-    for (int c = 1; c < N; c++) if (channel_q == CW'(c)) window = s_base_i[64*c+6+:58];
+  // The channel's window, and that of the next one, which is chosen while this one writes: addresses
+  // go on through mr_hostrd and mr_writer within the cycle.
+  logic [57:0] window_q, window_next_q;
+  always_ff @(posedge clk_i) begin
+    window_next_q <= s_base_i[63:6];
+    for (int c = 1; c < N; c++) if (channel_q == CW'(c - 1)) window_next_q <= s_base_i[64*c+6+:58];
   end
 
   // ---- largest codes ----------------------------------------------------------------------------
@@ -226,9 +228,9 @@ module mr_stash_put #(
     for (int c = 1; c < N; c++) if (channel_q == CW'(c)) elems = data_q[1024*c+:1024];
   end
   assign rd_valid_o   = state_q == READ && !asked_q && due_here;
-  assign rd_addr_o    = {window + {26'd0, head_q}, 6'd0};
+  assign rd_addr_o    = {window_q + {26'd0, head_q}, 6'd0};
   assign rd_beats_o   = 16'd1;
-  assign job_addr_o   = {window + {26'd0, place}, 6'd0};
+  assign job_addr_o   = {window_q + {26'd0, place}, 6'd0};
   assign job_beats_o  = 16'd1;
   assign job_strb_o   = (state_q == CODES) ? {60'd0, mask_q[3:0]} << {in_sec, 2'd0} :
                         (state_q == HEAD) ? head_used_q : elems_strb;
@@ -310,9 +312,12 @@ module mr_stash_put #(
       codes_q <= section;
       elems_q <= section + {27'd0, in_sec, 1'b0} + 32'd1;
     end
-    if (take) channel_q <= '0;
-    else if (part_end && (state_q == ELEMS || state_q == HEAD)) begin
+    if (take) begin
+      channel_q <= '0;
+      window_q  <= s_base_i[63:6];
+    end else if (part_end && (state_q == ELEMS || state_q == HEAD)) begin
       channel_q <= channel_last ? '0 : channel_q + 1'b1;
+      window_q  <= window_next_q;
     end
   end
 
