@@ -15,6 +15,7 @@
 //     channel.
 //   keep_*: with cfg_keep_i, the values before the quantiser, a pulse for each beat; keep_waddr_o
 //     is token * D_MAX/V + word. The last one comes before done_o.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_attn_out #(
   parameter int N = 1,
@@ -199,6 +200,7 @@ module mr_attn_out #(
       if (!step && q_valid && q_ready) credit_q <= credit_q + 6'd1;
     end
   end
+  `MR_ASSERT_COUNT(credit, credit_q, q_valid && q_ready, step, DEPTH)
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin

@@ -16,6 +16,7 @@
 // is read a step ahead, from start_i on (one too many in the end), and has a register behind the
 // memory. The sums are complete when the last p has been popped; RAM port sum_*_i/sum_rdata_o
 // outside a pass.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_attn_prob #(
   parameter int N = 1,
@@ -70,6 +71,7 @@ module mr_attn_prob #(
       if (!issue && p_pop_i) credit_q <= credit_q + 6'd1;
     end
   end
+  `MR_ASSERT_COUNT(credit, credit_q, p_pop_i, issue, DEPTH)
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a module promises and relies on, as assertions at each rising edge of clk_i outside reset
-// (rst_ni). Simulators have them with the macro MILLRACE_ASSERT, proofs (FORMAL) as properties;
-// elsewhere they are nothing. NAME says which one failed.
+// (rst_ni), from the first reset on. Simulators have them with the macro MILLRACE_ASSERT, proofs
+// (FORMAL) as properties; elsewhere they are nothing. NAME says which one failed.
 //
 //   MR_ASSERT(NAME, CONDITION)
 //   MR_ASSERT_STABLE(NAME, VALID, READY, PAYLOAD)   VALID without READY stays, with its PAYLOAD
@@ -12,7 +12,11 @@
 
 `ifdef MILLRACE_ASSERT
   `define MR_ASSERT(NAME, CONDITION) \
-    always @(posedge clk_i) if (rst_ni) assert (CONDITION) else $error(`"NAME`");
+    logic NAME``_live_q = 1'b0; \
+    always @(posedge clk_i) begin \
+      if (!rst_ni) NAME``_live_q <= 1'b1; \
+      if (rst_ni && NAME``_live_q) assert (CONDITION) else $error(`"NAME`"); \
+    end
 `elsif FORMAL
   `define MR_ASSERT(NAME, CONDITION) \
     always @* if (rst_ni) assert (CONDITION);
@@ -30,8 +34,8 @@
   `define MR_ASSERT_ONEHOT0(NAME, BITS) \
     `MR_ASSERT(NAME, ((BITS) & ((BITS) - 1'b1)) == '0)
   `define MR_ASSERT_COUNT(NAME, COUNT, MORE, LESS, MOST) \
-    `MR_ASSERT(NAME, 32'(COUNT) + 32'(MORE) >= 32'(LESS) && \
-                     32'(COUNT) + 32'(MORE) - 32'(LESS) <= 32'(MOST))
+    `MR_ASSERT(NAME, 32'({COUNT}) + 32'({MORE}) >= 32'({LESS}) && \
+                     32'({COUNT}) + 32'({MORE}) - 32'({LESS}) <= 32'(MOST))
 `else
   `define MR_ASSERT(NAME, CONDITION)
   `define MR_ASSERT_STABLE(NAME, VALID, READY, PAYLOAD)

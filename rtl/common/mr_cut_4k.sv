@@ -18,6 +18,7 @@
 //   ADDR, LEFT widths of an address in units and of a run's length
 //   MOST       longest piece, at most a page
 //   STAGE      1: a register between what is left and the piece's length
+`include "mr_assert.svh"
 module mr_cut_4k #(
   parameter int PAGE_LOG2 = 6,
   parameter int ADDR = 58,
@@ -110,6 +111,11 @@ module mr_cut_4k #(
     assign n_o     = n_q;
     assign last_o  = last_q;
   end
+
+`ifndef FORMAL  // proofs hold it to nothing
+  `MR_ASSERT(load, !load_i || (left_i != '0 && (!busy_o || (next_i && last_o))))
+  `MR_ASSERT(next, !next_i || valid_o)
+`endif
 
 `ifdef FORMAL
   assign f_left_o = left_q;

@@ -12,6 +12,7 @@
 //
 // Parameters
 //   IN, OUT  widths in bits
+`include "mr_assert.svh"
 module mr_width #(
   parameter int IN = 128,
   parameter int OUT = 512
@@ -67,6 +68,10 @@ module mr_width #(
       end
     end
   end
+
+`ifndef FORMAL  // proofs hold it to nothing
+  `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o || clear_i, in_data_i)
+`endif
 
 `ifdef FORMAL
   `include "mr_width_props.svh"

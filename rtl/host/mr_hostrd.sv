@@ -18,6 +18,7 @@
 // delivered. flush_i (level): takes no request, drops what is left of the current one; outstanding
 // beats arrive and are dropped. idle_o: nothing left and nothing outstanding. cnt_beat_o: a beat
 // arrived.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_hostrd #(
   parameter int CLIENTS = 2,
@@ -172,5 +173,13 @@ module mr_hostrd #(
   assign err_code_o  = mr_pkg::DEVERR_READ[7:0];
   assign err_addr_o  = {err_addr_q, 6'b0};
   assign idle_o      = !busy && (out_q == '0);
+
+  `MR_ASSERT_STABLE(ar, m_arvalid_o, m_arready_i, {m_araddr_o, m_arlen_o})
+  `MR_ASSERT_COUNT(flight, out_q, issue, r_done, OUTSTANDING)
+  `MR_ASSERT_ONEHOT0(grants, req_ready_o)
+  for (genvar i = 0; i < CLIENTS; i++) begin : gen_client
+    `MR_ASSERT_STABLE(req, req_valid_i[i], req_ready_o[i] || flush_i,
+                      {req_addr_i[64*i+:64], req_beats_i[16*i+:16]})
+  end
 
 endmodule

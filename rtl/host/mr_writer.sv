@@ -19,6 +19,7 @@
 // flush_i (level): drops the job that is being collected and takes no other; complete bursts go
 // out and are acknowledged, without done_o. idle_o: nothing collected, nothing outstanding.
 // cnt_beat_o: a W beat was accepted.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_writer #(
   parameter int CLIENTS = 2,
@@ -300,5 +301,18 @@ module mr_writer #(
   assign err_addr_o  = {err_addr_q, 6'b0};
   assign idle_o      = (state_q == S_IDLE) && (ring_q == '0);
   assign cnt_beat_o  = m_wvalid_o && m_wready_i;
+
+  `MR_ASSERT_STABLE(aw, m_awvalid_o, m_awready_i, {m_awaddr_o, m_awlen_o})
+  `MR_ASSERT_STABLE(w, m_wvalid_o, m_wready_i, {m_wdata_o, m_wstrb_o, m_wlast_o})
+  `MR_ASSERT_COUNT(bursts, ring_q, push_ok, b_beat, BURSTS)
+  `MR_ASSERT_COUNT(fill, fill_q, push, ren, FIFO)
+  `MR_ASSERT_COUNT(complete, comm_q, push_ok ? blen_q : 7'd0, ren, FIFO)
+  `MR_ASSERT_ONEHOT0(grants, job_ready_o)
+  `MR_ASSERT_ONEHOT0(turn, data_ready_o)
+  for (genvar i = 0; i < CLIENTS; i++) begin : gen_client
+    `MR_ASSERT_STABLE(job, job_valid_i[i], job_ready_o[i] || flush_i,
+                      {job_addr_i[64*i+:64], job_beats_i[16*i+:16], job_strb_i[64*i+:64]})
+    `MR_ASSERT_STABLE(data, data_valid_i[i], data_ready_o[i] || flush_i, data_i[512*i+:512])
+  end
 
 endmodule

@@ -15,6 +15,7 @@
 // (out_lo_o) follows its first-pass block at once, with the same tag and sub. out_data_o is
 // {code, element 31 .. element 0}; out_sub_o is the block's index in its beat (0 if V <= 32). First
 // block: 8 + 32/min(V, 32) cycles after its last beat was taken.
+`include "mr_assert.svh"
 module mr_quant #(
     parameter int V = 4,
     parameter int TAG = 8,
@@ -351,4 +352,8 @@ module mr_quant #(
       out_lo_o <= want_lo_q;
     end
   end
+
+  `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o, {in_data_i, in_two_pass_i, in_tag_i})
+  `MR_ASSERT_STABLE(out, out_valid_o, out_ready_i, {out_data_o, out_tag_o, out_sub_o, out_lo_o})
+  `MR_ASSERT_COUNT(used, used_q, hi_wr, hi_rd, DEPTH)
 endmodule

@@ -34,6 +34,7 @@
 // consumer holds; cnt_wait_o no beat, bursts outstanding; cnt_idle_o no job and nothing
 // outstanding.
 // cnt_w_beat_o, cnt_kv_beat_o: a beat of that source arrived (dropped ones too).
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_reader #(
   parameter int DW = 512,
@@ -324,6 +325,11 @@ module mr_reader #(
       cnt_idle_o     <= !r_beat && !starved && out_q == '0 && !(w_busy || k_busy);
     end
   end
+
+  `MR_ASSERT_STABLE(ar, m_arvalid_o, m_arready_i, {m_araddr_o, m_arlen_o})
+  `MR_ASSERT_COUNT(flight, out_q, w_take || k_take, r_done, OUTSTANDING)
+  `MR_ASSERT_COUNT(w_credit, w_credit_q, w_credit_i, w_take ? w_bst_beats : 7'd0, W_DEPTH)
+  `MR_ASSERT_COUNT(k_credit, k_credit_q, kv_credit_i, k_take ? k_bst_beats : 7'd0, KV_DEPTH)
 
 `ifdef FORMAL
   `include "mr_reader_props.svh"

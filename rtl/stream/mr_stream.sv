@@ -33,6 +33,7 @@
 // only with tile_valid_o. The entry of a group is in the FIFO before its first k-row is counted.
 //
 // Reset drops everything; for a flush after an error assert it together with the reader's flush_i.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_stream #(
   parameter int FIFO_DEPTH = 256,
@@ -172,6 +173,7 @@ module mr_stream #(
       end
     end
   end
+  `MR_ASSERT_COUNT(ring, used_q, is_row, ring_free_i, RING)
 
   always_ff @(posedge clk_i) begin
     if (is_data) begin

@@ -5,7 +5,7 @@
 //  - every beat reaches its consumer, once and in order (the memory answers with the beat's
 //    address);
 //  - a consumer's FIFO never overflows, credits never run negative;
-//  - no burst crosses 4 KiB; AR is stable while it waits.
+//  - no burst crosses 4 KiB.
 // Progress: see reader_progress.sv.
 logic f_init = 1'b1;
 always_ff @(posedge clk_i) f_init <= 1'b0;
@@ -83,15 +83,6 @@ always @* begin
     cover (f_w_held == 8'(W_DEPTH) && f_k_held == 8'(KV_DEPTH));
   end
 end
-
-logic f_ar_wait;
-logic [71:0] f_ar_was;
-always_ff @(posedge clk_i) begin
-  f_ar_wait <= rst_ni && m_arvalid_o && !m_arready_i;
-  f_ar_was  <= {m_araddr_o, m_arlen_o};
-end
-always @* if (!f_init && rst_ni && f_ar_wait)
-  assert (m_arvalid_o && {m_araddr_o, m_arlen_o} == f_ar_was);
 
 // ---- how it holds together (for the induction) --------------------------------------------------
 logic [7:0] f_len0, f_len1, f_len_h, f_len_n, f_left_h;  // beats in flight; head, next

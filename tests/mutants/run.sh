@@ -488,6 +488,14 @@ mutant 'a FIFO shows the next entry although nobody took this one' rtl/common/mr
     's/assign fetch .*/assign fetch = ram_q;/' rtl:common@fifo5 'mr_fifo.sv out'
 mutant 'the FIFO of weights has less room than the reader has credits' rtl/stream/mr_stream.sv \
     's/DEPTH(FIFO_DEPTH)) u_fifo/DEPTH(FIFO_DEPTH - 8)) u_fifo/' rtl:stream@small 'mr_fifo.sv in'
+mutant 'the reader asks for a beat more than it has credits' rtl/stream/mr_reader.sv \
+    "s/assign w_have = 32'(w_credit_q) >=/assign w_have = 32'(w_credit_q) + 32'd1 >=/" rtl:reader@small 'mr_reader.sv w_credit'
+mutant 'an address of a write changes while it waits' rtl/host/mr_writer.sv \
+    "s/(aw_cnt_q != '0) \&\& (!awv_q || m_awready_i)/(aw_cnt_q != '0)/" rtl:writer@c2 'mr_writer.sv aw'
+mutant 'every client that asks is served' rtl/host/mr_hostrd.sv \
+    "s/for (int j = 0; j < i; j++) if (req_valid_i\[j\]) grant\[i\] = 1'b0;//" rtl:hostrd@c3 'mr_hostrd.sv grants'
+mutant 'a request is taken while one is cut' rtl/host/mr_hostrd.sv \
+    's/= !busy \&\& any \&\& !flush_i/= any \&\& !flush_i/' rtl:hostrd@c3 'mr_cut_4k.sv load'
 
 # ---- stream and reader ---------------------------------------------------------------------------------
 mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \
