@@ -114,12 +114,14 @@ module mr_stash_put #(
   assign section    = off_q + group[31:0] + {14'd0, mr_stash_pkg::sections(kblock_q[15:4])};
   assign err_addr_o = {s_base_i[63:6] + {26'd0, off_q}, 6'd0};
 
-  // The channel's window, and that of the next one, which is chosen while this one writes: addresses
-  // go on through mr_hostrd and mr_writer within the cycle.
+  // The channel's window, and that of the next one, which is chosen while this one writes:
+  // addresses go on through mr_hostrd and mr_writer within the cycle.
   logic [57:0] window_q, window_next_q;
   always_ff @(posedge clk_i) begin
     window_next_q <= s_base_i[63:6];
-    for (int c = 1; c < N; c++) if (channel_q == CW'(c - 1)) window_next_q <= s_base_i[64*c+6+:58];
+    for (int c = 1; c < N; c++) begin
+      if (channel_q == CW'(c - 1)) window_next_q <= s_base_i[64*c+6+:58];
+    end
   end
 
   // ---- largest codes ----------------------------------------------------------------------------
