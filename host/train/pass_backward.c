@@ -46,7 +46,7 @@ static void load_result(struct run *r, enum mr_place to, int first, int segment,
         const struct mr_tiles_shape t = {p->g.n, MR_SEGMENT_KBLOCKS, false};
         off += mr_tiles_beats(&t, p->batch.cols);
     }
-    run_load_act(r, off, kblocks, 0, kblocks, first, r->rows, run_place(MR_X), 0, READ_SLOT);
+    (void)run_load_act(r, off, kblocks, 0, kblocks, first, r->rows, run_place(MR_X));
 }
 
 // Where the gradient of what the item read goes.
@@ -225,7 +225,7 @@ void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, in
 {
     int kblocks = r->p->d.head_lanes / 32;
     unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
-    run_load_act(r, rows, kblocks, 0, kblocks, first, r->rows, run_place(MR_X), 0, READ_SLOT);
+    (void)run_load_act(r, rows, kblocks, 0, kblocks, first, r->rows, run_place(MR_X));
     run_stream_stash(r, cols, kblocks, 0, kblocks, key, n);
     struct mr_command *c = run_matmul(r, kblocks, n, run_place(MR_X), row);
     mr_command_set(c, MR_F_MATMUL_SRC_SLOT, READ_SLOT);
@@ -326,11 +326,11 @@ static void keys(struct run *r, struct walk *w, int i, int head, int first)
     // Queries that see them: of a decoder none is before them.
     int at = (p->encoder ? p->batch.start[first] : first) / 32;
     int kblocks = (p->batch.end[first + r->rows - 1] + 31) / 32 - at;
-    run_load_act(r, p->at.p_turned, p->batch.kblocks, at, kblocks, first, r->rows, run_place(MR_X),
-                 0, READ_SLOT);
+    (void)run_load_act(r, p->at.p_turned, p->batch.kblocks, at, kblocks, first, r->rows,
+                       run_place(MR_X));
     head_gradient(r, MR_V, p->at.grad[MR_ATTENTION].turned, head, first, at, kblocks);
-    run_load_act(r, p->at.ds_turned, p->batch.kblocks, at, kblocks, first, r->rows, run_place(MR_X),
-                 0, READ_SLOT);
+    (void)run_load_act(r, p->at.ds_turned, p->batch.kblocks, at, kblocks, first, r->rows,
+                       run_place(MR_X));
     head_gradient(r, MR_K, kept_of(w, i, MR_Q, true), head, first, at, kblocks);
 }
 

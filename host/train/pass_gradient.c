@@ -172,8 +172,10 @@ static bool load_part(struct run *r, int i)
     x->sum = rows < left ? sum : sum + 1;
     x->row = rows < left ? row + rows : -1;
     r->tensor = (int)s->tensor;
-    run_load_act(r, s->rows_off, kblocks, 0, kblocks, row, rows, run_memory(memory_of(i)),
-                 x->base + i * kblocks, SLOT);
+    struct mr_command *c =
+        run_load_act(r, s->rows_off, kblocks, 0, kblocks, row, rows, run_memory(memory_of(i)));
+    mr_command_set(c, MR_F_LOAD_ACT_DST_BASE, (uint32_t)(x->base + i * kblocks));
+    mr_command_set(c, MR_F_LOAD_ACT_DST_SLOT, SLOT);
     r->tensor = -1;
     return true;
 }

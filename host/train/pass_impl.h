@@ -359,9 +359,10 @@ struct mr_command *run_rows(struct run *r, unsigned op, uint64_t off, int lanes,
 void run_stream_weights(struct run *r, int kblocks, int cols, bool bias);
 void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
                       int first_col, int cols);
-// Columns of a matrix as rows of activation memory, of the region `writes`.
-void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
-                  int first_col, int rows, unsigned writes, int base, int slot);
+// Columns of a matrix as rows of activation memory, of the region `writes`: to its beginning and
+// slot 0, unless the command gets others.
+struct mr_command *run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock,
+                                int kblocks, int first_col, int rows, unsigned writes);
 // Columns of a row memory: to activation memory where `writes` names its region; to the stash by
 // run_copy_turned().
 struct mr_command *run_copy(struct run *r, bool second, int cols, unsigned writes);

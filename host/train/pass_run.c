@@ -298,8 +298,8 @@ void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kb
     mr_command_set(c, MR_F_STREAM_STASH_COLS, (uint32_t)cols);
 }
 
-void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
-                  int first_col, int rows, unsigned writes, int base, int slot)
+struct mr_command *run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock,
+                                int kblocks, int first_col, int rows, unsigned writes)
 {
     struct mr_command *c = run_add(r, MR_OP_LOAD_ACT, 0, writes);
     mr_command_set(c, MR_F_LOAD_ACT_OFF, (uint32_t)off);
@@ -308,12 +308,10 @@ void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock
     mr_command_set(c, MR_F_LOAD_ACT_KBLOCKS, (uint32_t)kblocks);
     mr_command_set(c, MR_F_LOAD_ACT_FIRST_COL, (uint32_t)first_col);
     mr_command_set(c, MR_F_LOAD_ACT_ROWS, (uint32_t)rows);
-    mr_command_set(c, MR_F_LOAD_ACT_DST_BASE, (uint32_t)base);
-    mr_command_set(c, MR_F_LOAD_ACT_DST_SLOT, (uint32_t)slot);
+    return c;
 }
 
-// ---- copies of rows
-// ------------------------------------------------------------------------------
+// ---- copies of rows ----------------------------------------------------------------------------
 
 struct mr_command *run_copy(struct run *r, bool second, int cols, unsigned writes)
 {
