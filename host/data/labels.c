@@ -8,6 +8,7 @@
 
 #include "common/str.h"
 #include "model/config.h"
+#include "text/utf8.h"
 
 static int find(const struct mr_labels *l, const char *name, size_t size)
 {
@@ -27,9 +28,10 @@ static bool has_control(const char *name, size_t size)
 
 int mr_labels_add(struct mr_labels *l, const char *name, size_t size, struct mr_error *err)
 {
-    if (size < 1 || size >= MR_LABEL || has_control(name, size))
+    if (size < 1 || size >= MR_LABEL || has_control(name, size) ||
+        mr_utf8_valid_prefix((const unsigned char *)name, size) != size)
         return mr_fail(err, MR_ERR_FORMAT,
-                       "label '%s' is not of 1 to %d bytes without control characters",
+                       "label '%s' is not of 1 to %d bytes of UTF-8 without control characters",
                        mr_show_bytes(name, size).text, MR_LABEL - 1);
     if (find(l, name, size) >= 0)
         return mr_fail(err, MR_ERR_FORMAT, "label '%s' is there twice",

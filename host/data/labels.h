@@ -18,7 +18,8 @@ struct mr_labels {
     bool closed; // there are no others
 };
 
-// Names one more. It has 1 to 63 bytes, no control characters, and is not there yet.
+// Names one more. It has 1 to 63 bytes of UTF-8, no control characters, and is not there
+// yet.
 int mr_labels_add(struct mr_labels *labels, const char *name, size_t size, struct mr_error *err);
 
 // "negative,positive": these, in their order, and no others.

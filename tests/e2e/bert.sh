@@ -152,6 +152,8 @@ ok refuses_classify_without_its_head refused 3 'no classifier' classify "$work/w
 ok refuses_calibration_by_itself_of_an_encoder refused 2 'writes no text to calibrate with' embed "$work/plain" the -d model: --calibrate self
 : >"$work/empty"
 ok refuses_an_empty_calibration_of_an_encoder refused 3 'calibration text is empty' embed "$work/plain" the -d model: --calibrate "$work/empty"
+ok refuses_two_passes_of_the_reference refused 2 'two-pass is of an engine' embed "$work/plain" the --two-pass
+ok refuses_to_calibrate_the_reference refused 2 'calibrate is of an engine' embed "$work/plain" the --calibrate "$work/empty"
 ok refuses_no_device refused 2 'nowhere' embed "$work/plain" the -d nowhere:
 ok refuses_a_writer_of_text_as_an_encoder refused 3 'GPT-J writes text' embed models/demo the
 for command in generate pack eval; do

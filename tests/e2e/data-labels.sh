@@ -54,6 +54,8 @@ exits data_of_one_label 3 "all texts have the label 'fair'" data "$work/tags" "$
 printf 'label\tsentence\n1\t\n' >"$work/none.tsv"
 exits data_of_empty_texts 3 'has no text that is not empty' data "$work/plain" "$work/none.tsv" $x
 exits data_labels_of_a_text 3 'is a plain text by its name, which has no labels' data "$work/plain" models/demo/heldout.txt $x
+printf 'label\tsentence\ncaf\xe9\tthe mill\nno\tthe wheel\n' >"$work/latin.tsv"
+exits data_labels_not_utf8 3 'is not of 1 to 63 bytes of UTF-8' data "$work/plain" "$work/latin.tsv" $x
 exits data_labels_too_long 3 '--sequence 65: the model reads 64 tokens' data "$work/plain" "$work/a.tsv" $x --sequence 65
 exits data_labels_too_short 3 '2 tokens are too few for any text' data "$work/plain" "$work/a.tsv" $x --sequence 2
 exits data_labels_with_overlap 2 '--overlap is for windows of a text' data "$work/plain" "$work/a.tsv" $x --overlap 2

@@ -72,6 +72,8 @@ exits train_encoder_of_windows 3 'windows.h5: ' train "$work/plain" --data "$wor
 exits train_encoder_lora 2 'are not for encoders' train "$work/plain" --data "$work/films.h5" $x --lora r=2
 "$millrace" data "$work/plain" "$work/films.tsv" -o "$work/other.h5" --text-field sentence --labels bad,good --sequence 24 >"$work/out"
 exits train_encoder_other_held_labels 3 'has other labels than' train "$work/plain" --data "$work/films.h5" --heldout-data "$work/other.h5" $x
+"$millrace" data "$work/plain" "$work/films.tsv" -o "$work/turned.h5" --text-field sentence --labels yes,no --sequence 24 >"$work/out"
+exits train_encoder_labels_in_another_order 3 "turned.h5: label 0 is 'yes', the model's label 1; make the file" train "$work/labels" --data "$work/turned.h5" $x
 exits train_encoder_other_labels 2 'began with another text than' train "$work/plain" --data "$work/other.h5" -o "$work/first" --steps 5 --batch 4 --accumulate 2 --seed 3
 sed 's/num_labels: 2/num_labels: 3/' "$work/classifier.yaml" >"$work/three.yaml"
 exits train_encoder_number_of_labels 3 'num_labels: 3, and .*films.h5 has 2 labels' train "$work/three.yaml" -o "$work/x" --checkpoint_path "$work/plain"

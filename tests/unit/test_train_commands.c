@@ -412,7 +412,7 @@ static void product(struct device *d, unsigned slopes, unsigned function, float 
     struct run r;
     uint32_t at = (uint32_t)(d->p->at.dx + SLOPES_AT_ROW * (uint64_t)d->p->d.d / 16);
     check(run_begin(&r, d->p, 32, 0, &err), &err);
-    run_load_act(&r, d->p->at.gain_turned, KB, 1, KB - 1, 5, 32, run_place(MR_X), 0, 0);
+    (void)run_load_act(&r, d->p->at.gain_turned, KB, 1, KB - 1, 5, 32, run_place(MR_X));
     run_stream_stash(&r, d->p->at.gain_turned, KB, 1, KB - 1, 64, WIDE);
     struct mr_command *c = run_matmul(&r, KB - 1, WIDE, run_place(MR_X), run_memory(MR_MEM_SECOND));
     mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RES);
@@ -489,7 +489,7 @@ static void compare_grad(struct device *d, int resident, int unit, uint32_t limi
     uint32_t record[2], peak = 0, flags = 0;
     struct run r;
     check(run_begin(&r, d->p, 1, 0, &err), &err);
-    run_load_act(&r, d->p->at.gain_turned, KB, 0, KB, 3, resident, run_place(MR_X), 0, 0);
+    (void)run_load_act(&r, d->p->at.gain_turned, KB, 0, KB, 3, resident, run_place(MR_X));
     run_stream_stash(&r, d->p->at.gain_turned, KB, 0, KB, 64, OUT);
     struct mr_command *c = run_add(&r, MR_OP_GRAD, run_place(MR_X), 0);
     mr_command_set(c, MR_F_GRAD_KBLOCKS, KB);

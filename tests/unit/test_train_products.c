@@ -185,7 +185,7 @@ static void head_on_device(struct measured *m, const struct head *h, int first_c
     if (product == DQ)
         (void)run_copy(&r, false, ROWS, run_place(MR_X));
     else
-        run_load_act(&r, p->at.ds_turned, p->batch.kblocks, 0, p->batch.kblocks, 0, ROWS, run_place(MR_X), 0, 0);
+        (void)run_load_act(&r, p->at.ds_turned, p->batch.kblocks, 0, p->batch.kblocks, 0, ROWS, run_place(MR_X));
     run_stream_stash(&r, turned, p->batch.kblocks, 0, p->batch.kblocks, first_col, p->d.head_lanes);
     product_to_rows(&r, p->batch.kblocks, p->d.head_lanes);
     check(run_end(&r), &err);

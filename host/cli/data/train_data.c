@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/str.h"
 #include "model/arch.h"
 #include "pack/hash.h"
 #include "plan/model.h"
@@ -93,6 +94,25 @@ int train_data_open(struct train_data *d, const struct mr_model *model, const ch
     return take_examples(d, own, paths[0], share, err);
 }
 
+// A classifier that is kept and the texts number their labels alike: a name that both have has one
+// number. Other names may be new ones of the same labels.
+static int judge_labels(const struct mr_encoder *encoder, const struct mr_labels *labels,
+                        const char *path, struct mr_error *err)
+{
+    struct mr_encoder_info info;
+    mr_encoder_get_info(encoder, &info);
+    if (info.by_token || info.n_labels != labels->count)
+        return 0; // its classifier is drawn anew
+    for (int i = 0; i < labels->count; i++)
+        for (int k = 0; k < labels->count; k++)
+            if (k != i && strcmp(labels->names[i], mr_encoder_label(encoder, k)) == 0)
+                return mr_fail(err, MR_ERR_FIT,
+                               "%.300s: label %d is '%s', the model's label %d; make the file with "
+                               "--labels in the model's order",
+                               path, i, mr_show(labels->names[i]).text, k);
+    return 0;
+}
+
 int train_data_open_texts(struct train_data *d, const struct mr_encoder *encoder, int types,
                           const char *const *paths, int count, double share, uint64_t seed,
                           struct mr_error *err)
@@ -101,9 +121,10 @@ int train_data_open_texts(struct train_data *d, const struct mr_encoder *encoder
     mr_encoder_get_info(encoder, &info);
     *d = (struct train_data){.seed = seed, .epoch = UINT64_MAX};
     int rc = mr_examples_open_labelled(&d->examples, paths, count, info.vocab_size, types, err);
-    return rc < 0 ? rc
-                  : take_examples(d, mr_encoder_vocabulary_hash(encoder, info.vocab_size), paths[0],
-                                  share, err);
+    if (rc == 0)
+        rc = take_examples(d, mr_encoder_vocabulary_hash(encoder, info.vocab_size), paths[0], share,
+                           err);
+    return rc == 0 ? judge_labels(encoder, &d->examples.labels, paths[0], err) : rc;
 }
 
 void train_data_free(struct train_data *d)

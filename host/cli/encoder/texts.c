@@ -61,7 +61,8 @@ static int next_text(struct sources *s, const struct cli_texts *t, struct mr_enc
     if (pair < 0 || pair == more)
         return pair;
     return mr_fail(err, MR_ERR_FORMAT, "%.300s has %s lines than %.300s; each text has its pair",
-                   t->pair_file, pair ? "more" : "fewer", t->file ? t->file : "standard input");
+                   strcmp(t->pair_file, "-") == 0 ? "standard input" : t->pair_file,
+                   pair ? "more" : "fewer", t->file ? t->file : "standard input");
 }
 
 static int answer_lines(const struct cli_texts *t, struct mr_encoder *encoder,
@@ -101,6 +102,10 @@ int cli_answer_texts(const struct cli_command *cmd, const struct cli_texts *t,
         return cli_no_model();
     if (!t->text && !t->file && isatty(STDIN_FILENO))
         return cli_usage(cmd, "the text is missing");
+    bool reference = strcmp(t->c.device, "cpu:") == 0;
+    if (reference && (t->c.session.two_pass || t->c.load.calibrate))
+        return cli_usage(cmd, "%s is of an engine; name one with --device",
+                         t->c.session.two_pass ? "--two-pass" : "--calibrate");
     if (t->pair_file && t->text)
         return cli_usage(cmd, "--pair-file goes with --file or standard input, --pair with a text");
     if (t->pair_file && strcmp(t->pair_file, "-") == 0 && (!t->file || strcmp(t->file, "-") == 0))
