@@ -235,8 +235,10 @@ static int serve_encoder(struct args *a)
     if (rc < 0)
         return cli_fail(&err);
     mr_encoder_get_info(encoder, &info);
-    a->serve.device = a->c.device;
-    a->serve.format = "fp32";
+    char device[MR_DEVICE_URI];
+    mr_device_name(a->c.device, device);
+    a->serve.device = device;
+    a->serve.format = strcmp(device, "cpu:") == 0 ? "fp32" : "mxint8";
     cli_line_open(&screen.line, true, false);
     a->serve.say = say;
     a->serve.arg = &screen;

@@ -116,6 +116,11 @@ ok and_one_is_answered grep -qx 200 "$work/full"
 kill -TERM $pid
 wait $pid
 
+start -d model:tiny
+ok an_engine_s_start_line_says_mxint8 test "$(sed 's/ on http.*//' "$work/address")" = "millrace: serving toy (mxint8, 64 positions, 1 text at a time, model:tiny)"
+kill -TERM $pid
+wait $pid
+
 # ---- the command
 exits serve_an_encoder_nowhere 2 'nowhere' serve "$work/toy" -d nowhere: --port 0
 exits serve_an_encoder_without_its_weights 3 'model.safetensors' serve "$(mkdir "$work/bare" && cp "$work"/toy/*.json "$work/bare" && echo "$work/bare")" --port 0

@@ -66,6 +66,7 @@ ok its_checkpoint_has_the_accuracy grep -qF "$last" "$work/out"
 
 # ---- refusals
 x="-o $work/x --steps 1"
+exits train_encoder_of_no_file 3 'none.h5: No such file' train "$work/plain" --data "$work/none.h5" $x
 exits train_encoder_of_a_text 2 "an encoder learns texts with labels; 'millrace data' makes a file" train "$work/plain" --data "$work/films.tsv" $x
 "$millrace" data models/demo models/demo/heldout.txt -o "$work/windows.h5" --sequence 16 -q
 exits train_encoder_of_windows 3 'windows.h5: ' train "$work/plain" --data "$work/windows.h5" $x

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `millrace train`: a model learns a text, step by step; its state is a directory that the same
 // command goes on with. What it does stands in the options, or in a configuration of the Model Zoo.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/trainer_shared.h"
 #include "checkpoint/config.h"
@@ -98,6 +100,8 @@ static int open_texts(struct train_data *d, const struct mr_encoder *encoder,
     const char *paths[MR_TRAINING_PATHS] = {in->data};
     int given = in->sequence;
     memcpy(paths + 1, in->others, sizeof in->others);
+    if (access(in->data, R_OK) != 0)
+        return mr_fail(err, MR_ERR_IO, "%s: %s", in->data, strerror(errno));
     if (!mr_examples_is(in->data) && in->more == 0)
         return mr_fail(err, MR_ERR_USAGE,
                        "%s: an encoder learns texts with labels; 'millrace data' makes a file of "
