@@ -101,7 +101,7 @@ XRT_TESTS += $(XRT_BUILD)/test_xrt $(XRT_BUILD)/test_update $(call XCLBIN_EMU,ti
 $(XRT_BUILD)/test_%: tests/xrt/test_%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
-	@$(CC) $(ALL_CFLAGS) -Itests/unit -MF $@.d -o $@ $< $(LIB) -lcmocka $(LIBS)
+	@$(CC) $(ALL_CFLAGS) -Itests -Itests/unit -MF $@.d -o $@ $< $(LIB) -lcmocka $(LIBS)
 
 # ---- hardware --------------------------------------------------------------------------------------
 # PLATFORM is a platform of Vitis (its name or .xpfm); the card is known by it.
