@@ -44,8 +44,10 @@ generate() {
     return 1
 }
 
-encoder() { # COMMAND
-    millrace "$1" /encoder -f /encoder/texts -d pci:0 --json >/tmp/rows 2>/tmp/err && cmp "/encoder/$1" /tmp/rows && return
+# Rows to the last bit; of labels the names, since probabilities are the host's, whose OpenBLAS knows other processors.
+encoder() { # COMMAND [FIELD OF THE LINES]
+    millrace "$1" /encoder -f /encoder/texts -d pci:0 2>/tmp/err | cut -d' ' -f"${2:-1-}" >/tmp/rows
+    cmp "/encoder/$1" /tmp/rows && [ ! -s /tmp/err ] && return
     sed 's/^/# /' /tmp/err
     return 1
 }
@@ -180,7 +182,7 @@ for group; do
     generate) ok "text, tokens and counters are sim:'s" generate ;;
     encoder)
         ok "embeddings of an encoder are sim:'s" encoder embed
-        ok "labels of an encoder are sim:'s" encoder classify
+        ok "labels of an encoder are sim:'s" encoder classify 2
         ;;
     modes)
         mode auto 16

@@ -89,12 +89,16 @@ if [ "$1" = full ]; then
     . tests/tools/bert.sh
     encoder files/encoder BertForSequenceClassification ',"id2label":{"0":"no","1":"maybe","2":"yes"}'
     printf '%s\n' "the mill stands" "the water runs where the wheel turns, and runs" "the" >"$work/files/encoder/texts"
-    for command in embed classify; do
-        "$millrace" $command "$work/files/encoder" -f "$work/files/encoder/texts" -d sim:tiny --json >"$work/$command" || exit 1
-        mv "$work/$command" "$work/files/encoder/"
+    "$millrace" embed "$work/files/encoder" -f "$work/files/encoder/texts" -d sim:tiny >"$work/embed" || exit 1
+    "$millrace" classify "$work/files/encoder" -f "$work/files/encoder/texts" -d sim:tiny | cut -d' ' -f2 >"$work/classify" || exit 1
+    mv "$work/embed" "$work/classify" "$work/files/encoder/"
+    # Its heads are the host's, by OpenBLAS, which the guest lacks.
+    blas=$(ldconfig -p | awk '/libopenblas\.so\.0 / { print $NF; exit }')
+    for f in $blas $(ldd "$blas" | awk '$3 ~ /^\// { print $3 }'); do
+        mkdir -p "$work/files$(dirname "$f")" && cp -L "$f" "$work/files$f" || exit 1
     done
-    ok "driver: an encoder" vm encoder
-    rm -r "$work/files/encoder"
+    MEMORY=768 ok "driver: an encoder" vm encoder
+    rm -r "$work/files/encoder" "$work/files/usr" "$work/files/lib"
     # A tiny model, and what model: makes of it.
     mkdir "$work/files/train" && head -c 1000 models/demo/heldout.txt >"$work/files/train/text"
     "$millrace" train tests/e2e/train-config/first.yaml -m train -o "$work/first" -q \
