@@ -328,9 +328,10 @@ module mr_reader #(
 
   `MR_ASSERT_STABLE(ar, m_arvalid_o, m_arready_i, {m_araddr_o, m_arlen_o})
   `MR_ASSERT_COUNT(flight, out_q, w_take || k_take, r_done, OUTSTANDING)
-  `MR_ASSERT_COUNT(w_credit, w_credit_q, w_credit_i && !clear, w_take ? w_bst_beats : 7'd0, W_DEPTH)
-  `MR_ASSERT_COUNT(k_credit, k_credit_q, kv_credit_i && !clear, k_take ? k_bst_beats : 7'd0,
-                   KV_DEPTH)
+  // Never more than there are. Too many may be there for a while: a consumer that is still being
+  // emptied returns credits of what was dropped, cycles behind a flush.
+  `MR_ASSERT(w_credit, !w_take || 32'(w_credit_q) >= 32'(w_bst_beats))
+  `MR_ASSERT(k_credit, !k_take || 32'(k_credit_q) >= 32'(k_bst_beats))
 
 `ifdef FORMAL
   `include "mr_reader_props.svh"
