@@ -26,6 +26,8 @@ $(SHARED): $(SHARED).$(VERSION)
 
 # Everything under its final path in STAGE: what `install` copies and `uninstall` removes.
 STAGE := $(BUILD)/stage
+# Folders of pages, a folder behind those in it.
+DOC_DIRS := $(patsubst %/,%,$(sort $(dir $(wildcard docs/*/*.md)))) docs
 .PHONY: stage install uninstall dist
 stage: all sim-views
 	@rm -rf $(STAGE)
@@ -40,7 +42,7 @@ stage: all sim-views
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
 	  host/millrace.pc.in >$(STAGE)$(LIBDIR)/pkgconfig/millrace.pc
 	@install -D -m 644 -t $(STAGE)$(DOCDIR) LICENSE README.md CHANGELOG.md
-	@for d in docs $(patsubst %/,%,$(sort $(dir $(wildcard docs/*/*.md)))); do \
+	@for d in $(DOC_DIRS); do \
 	  install -D -m 644 -t $(STAGE)$(DOCDIR)/$$d $$d/*.md $$(ls $$d/*.svg 2>/dev/null) || exit 1; done
 	@install -D -m 644 -t $(STAGE)$(PREFIX)/share/millrace/models/demo models/demo/*
 	@install -D -m 644 -t $(STAGE)$(PREFIX)/share/millrace/python host/python/millrace.py
@@ -68,7 +70,7 @@ install: stage
 ## uninstall: removes what `make install` with the same PREFIX and DESTDIR has written
 uninstall: stage
 	@cd $(STAGE) && find . ! -type d | while IFS= read -r f; do rm -f "$(DESTDIR)/$$f"; done
-	@for d in $(PREFIX)/lib/millrace $(DOCDIR)/docs $(DOCDIR) $(addprefix $(PREFIX)/share/millrace/,python models/demo models) $(PREFIX)/share/millrace; do \
+	@for d in $(PREFIX)/lib/millrace $(addprefix $(DOCDIR)/,$(DOC_DIRS)) $(DOCDIR) $(addprefix $(PREFIX)/share/millrace/,python models/demo models) $(PREFIX)/share/millrace; do \
 	  [ ! -d "$(DESTDIR)$$d" ] || rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$d"; done
 
 ## dist: the last commit as build/millrace-VERSION.tar.gz, the same bytes each time
