@@ -18,9 +18,10 @@
 // and limit must hold for the whole run. With STASH a job of weights with job_stash_i is in the
 // window from s_base_i on, and whoever made a job has looked at its window; sp_first_i and
 // sp_in_head_i are mr_stream's cmd_first_i and cmd_in_head_i.
-// halt_i (level): takes no more jobs, and drops what is outstanding as it arrives. idle_o: nothing
-// is outstanding. m_rready_o is constantly 1: every beat has its place reserved.
+// halt_i (level, until the reset): takes no more jobs, and drops what is outstanding as it arrives.
+// idle_o: nothing is outstanding. m_rready_o is constantly 1: every beat has its place reserved.
 // err_: mr_reader's of each channel. cnt_: strobes of each channel, mr_reader's.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_channels #(
   parameter int N = 1,
@@ -62,13 +63,11 @@ module mr_channels #(
   output logic [N-1:0]       m_ch_rready_o
 );
 
-  // A reader drops what is outstanding on a pulse and then waits for jobs, which halt holds back.
-  // The pulse comes from a register, in the cycle after halt's first: all of a reader follows it.
-  logic halt_q, flush_q;
-  always_ff @(posedge clk_i) begin
-    halt_q  <= halt_i;
-    flush_q <= rst_ni && halt_i && !halt_q;
-  end
+  // All of a reader follows it, so it comes from a register. Streams and attention go on emptying
+  // their FIFOs meanwhile; the credits that they return are of no use until the reset.
+  logic flush_q;
+  always_ff @(posedge clk_i) flush_q <= halt_i;
+  `MR_ASSERT(halt, !flush_q || halt_i)
 
   if (STASH == 0) begin : gen_no_stash
     logic unused;
@@ -82,11 +81,11 @@ module mr_channels #(
   assign m_ch_rready_o = '1;
   for (genvar c = 0; c < N; c = c + 1) begin : gen_channel
     mr_reader #(.W_DEPTH(W_DEPTH), .KV_DEPTH(KV_DEPTH)) u_reader (
-      .clk_i, .rst_ni, .w_job_valid_i(job_valid_i[c] && !halt_i), .w_job_ready_o(job_ready_o[c]),
+      .clk_i, .rst_ni, .w_job_valid_i(job_valid_i[c]), .w_job_ready_o(job_ready_o[c]),
       .w_job_off_i(job_off_i), .w_job_beats_i(job_beats_i),
       .w_base_i((STASH != 0 && job_stash_i) ? s_base_i[64*c+:64] : w_base_i[64*c+:64]),
       .w_limit_i((STASH != 0) ? '1 : w_limit_i[32*c+:32]), .w_valid_o(w_valid[c]),
-      .w_credit_i(w_credit[c]), .kv_job_valid_i(kv_job_valid_i[c] && !halt_i),
+      .w_credit_i(w_credit[c]), .kv_job_valid_i(kv_job_valid_i[c]),
       .kv_job_ready_o(kv_job_ready_o[c]), .kv_job_off_i(kv_job_off_i[32*c+:32]),
       .kv_job_beats_i(kv_job_beats_i[32*c+:32]), .kv_base_i(kv_base_i[64*c+:64]),
       .kv_limit_i(kv_limit_i[32*c+:32]), .kv_valid_o(kv_valid_o[c]), .kv_credit_i(kv_credit_i[c]),

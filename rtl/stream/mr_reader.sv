@@ -23,11 +23,10 @@
 // Errors: a job outside its window (WINDOW, address of the job; nothing of it is requested), RRESP
 // other than OKAY (READ, address of the beat; the beat is delivered). err_valid_o is a pulse,
 // only for the first one. After it nothing is requested and no job is taken until flush_i or reset;
-// outstanding bursts still arrive. flush_i (pulse or level): drops the jobs of both sources, drops
-// the outstanding beats as they arrive, and when none is left returns all credits. The consumers
-// must be emptied by the same flush; credits pulsed in that time, up to one cycle after flush_i,
-// are ignored. Jobs are taken again when the flush has ended. idle_o: no burst outstanding and no
-// flush in progress.
+// outstanding bursts still arrive. idle_o: no burst is outstanding.
+// flush_i (level, held until idle_o at least): takes no job, drops those of both sources and the
+// outstanding beats as they arrive, returns all credits and ignores those that are pulsed. It falls
+// with the consumers empty.
 //
 // Strobes, exactly one of these in a cycle: cnt_issue_o a beat arrived, or an address is being
 // prepared with nothing outstanding; cnt_nocredit_o no beat, and a burst waits for credits that the
@@ -84,8 +83,7 @@ module mr_reader #(
   localparam int PROMPT = 16;
 
   // ---- jobs to bursts ---------------------------------------------------------------------------
-  logic halt_q, flushing_q, stop, clear;
-  assign clear = flush_i || flushing_q;
+  logic halt_q, stop;
   assign stop  = halt_q;
 
 `ifdef FORMAL
@@ -96,7 +94,7 @@ module mr_reader #(
   logic [6:0] w_bst_beats;
   logic [63:0] w_err_addr;
   mr_read_jobs #(.BURST(W_BURST)) u_w_jobs (
-    .clk_i, .rst_ni, .stop_i(stop), .clear_i(clear),
+    .clk_i, .rst_ni, .stop_i(stop), .clear_i(flush_i),
     `MR_RJOB_S_TO(, w_),
     .bst_valid_o(w_bst_valid), .bst_ready_i(w_take), .bst_addr_o(w_bst_addr),
     .bst_beats_o(w_bst_beats), .busy_o(w_busy), .err_o(w_err), .bad_o(w_bad),
@@ -111,7 +109,7 @@ module mr_reader #(
   logic [6:0] k_bst_beats;
   logic [63:0] k_err_addr;
   mr_read_jobs #(.BURST(KV_BURST)) u_kv_jobs (
-    .clk_i, .rst_ni, .stop_i(stop), .clear_i(clear),
+    .clk_i, .rst_ni, .stop_i(stop), .clear_i(flush_i),
     `MR_RJOB_S_TO(, kv_),
     .bst_valid_o(k_bst_valid), .bst_ready_i(k_take), .bst_addr_o(k_bst_addr),
     .bst_beats_o(k_bst_beats), .busy_o(k_busy), .err_o(k_err), .bad_o(k_bad),
@@ -136,7 +134,7 @@ module mr_reader #(
   assign k_have = 32'(k_credit_q) >= 32'(k_bst_beats);
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clear) begin
+    if (!rst_ni || flush_i) begin
       w_credit_q <= WCW'(W_DEPTH);
       k_credit_q <= KCW'(KV_DEPTH);
       w_ok_q     <= 1'b0;
@@ -162,7 +160,7 @@ module mr_reader #(
   logic used, w_can, k_can, slot, ar_valid_q;
   logic [OW:0] out_q;  // bursts in flight, the one in the AR register included
   assign used = (quota_q >= QW'(QUANTUM));
-  assign slot = (!ar_valid_q || m_arready_i) && !out_q[OW] && !stop && !clear;
+  assign slot = (!ar_valid_q || m_arready_i) && !out_q[OW] && !stop && !flush_i;
   // KV goes first: its FIFO holds little, and what attention works on is waited for, while weights
   // lie in the ring. Its turn lasts as long as its consumer takes beats as they come (then credits
   // come back and those in flight cover the time), at most QUANTUM beats: long turns, because
@@ -188,7 +186,7 @@ module mr_reader #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clear) begin
+    if (!rst_ni || flush_i) begin
       sel_q   <= 1'b0;
       quota_q <= '0;
     end else if (w_take || k_take) begin
@@ -252,8 +250,8 @@ module mr_reader #(
       cnt_w_q   <= 1'b0;
       cnt_k_q   <= 1'b0;
     end else begin
-      w_valid_q <= r_beat && !r_kv && !clear;
-      k_valid_q <= r_beat && r_kv && !clear;
+      w_valid_q <= r_beat && !r_kv && !flush_i;
+      k_valid_q <= r_beat && r_kv && !flush_i;
       cnt_w_q   <= r_beat && !r_kv;
       cnt_k_q   <= r_beat && r_kv;
     end
@@ -272,19 +270,16 @@ module mr_reader #(
   logic [7:0] err_code_q;
   logic [63:0] err_addr_q;
   assign r_err   = r_beat && (m_rresp_i != 2'b00);
-  assign any_err = (r_err || w_err || k_err) && !halt_q && !clear;
+  assign any_err = (r_err || w_err || k_err) && !halt_q && !flush_i;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       halt_q      <= 1'b0;
-      flushing_q  <= 1'b0;
       err_valid_q <= 1'b0;
     end else begin
       err_valid_q <= any_err;
-      if (clear) halt_q <= 1'b0;
+      if (flush_i) halt_q <= 1'b0;
       else if (any_err) halt_q <= 1'b1;
-      if (flush_i) flushing_q <= 1'b1;
-      else if (out_q == '0) flushing_q <= 1'b0;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -298,13 +293,13 @@ module mr_reader #(
   assign err_valid_o = err_valid_q;
   assign err_code_o  = err_code_q;
   assign err_addr_o  = err_addr_q;
-  assign idle_o      = (out_q == '0) && !flushing_q;
+  assign idle_o      = out_q == '0;
 
   // ---- counters ---------------------------------------------------------------------------------
   logic starved;
   assign starved = (w_short_q && 32'(w_held_q) > PROMPT) || (k_short_q && 32'(k_held_q) > PROMPT);
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clear) begin
+    if (!rst_ni || flush_i) begin
       w_held_q <= '0;
       k_held_q <= '0;
     end else begin
@@ -328,10 +323,10 @@ module mr_reader #(
 
   `MR_ASSERT_STABLE(ar, m_arvalid_o, m_arready_i, {m_araddr_o, m_arlen_o})
   `MR_ASSERT_COUNT(flight, out_q, w_take || k_take, r_done, OUTSTANDING)
-  // Never more than there are. Too many may be there for a while: a consumer that is still being
-  // emptied returns credits of what was dropped, cycles behind a flush.
-  `MR_ASSERT(w_credit, !w_take || 32'(w_credit_q) >= 32'(w_bst_beats))
-  `MR_ASSERT(k_credit, !k_take || 32'(k_credit_q) >= 32'(k_bst_beats))
+  `MR_ASSERT_COUNT(w_credit, w_credit_q, w_credit_i && !flush_i, w_take ? w_bst_beats : 7'd0,
+                   W_DEPTH)
+  `MR_ASSERT_COUNT(k_credit, k_credit_q, kv_credit_i && !flush_i, k_take ? k_bst_beats : 7'd0,
+                   KV_DEPTH)
 
 `ifdef FORMAL
   `include "mr_reader_props.svh"

@@ -32,7 +32,7 @@
 // column c in bits 32c..; zero without bias), the oldest group not popped yet; tile_pop_i is taken
 // only with tile_valid_o. The entry of a group is in the FIFO before its first k-row is counted.
 //
-// Reset drops everything; for a flush after an error assert it together with the reader's flush_i.
+// Reset drops everything. After a flush of the reader it comes before the reader goes on.
 `include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_stream #(

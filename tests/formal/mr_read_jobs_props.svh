@@ -24,13 +24,12 @@ end
 // soon), the bursts continue as well: no beat is left out, doubled or moved. Addresses modulo 4096
 // beats.
 logic [11:0] f_next, f_emit, f_pos_c, f_pos_a, f_pos_end;
-assign f_emit_o  = f_emit;
+assign f_emit_o  = clear_i ? f_next : f_emit;
 assign f_pos_c   = f_emit + (b_valid_q ? {5'b0, b_len_q} : 12'd0);
 assign f_pos_a   = f_pos_c + (c_busy ? c_rem[11:0] : 12'd0);
 assign f_pos_end = f_pos_a + (a_valid_q ? a_beats_q[11:0] : 12'd0);
 always @* begin
   assume (base_i == '0);
-  assume (!clear_i || f_init);
   if (job_valid_i) assume (job_off_i[11:0] == f_next);
 end
 always_ff @(posedge clk_i) begin
@@ -39,7 +38,8 @@ always_ff @(posedge clk_i) begin
     f_emit <= 12'd61;
   end else begin
     if (job_valid_i && job_ready_o) f_next <= f_next + job_beats_i[11:0];
-    if (bst_valid_o && bst_ready_i) f_emit <= f_emit + {5'b0, b_len_q};
+    if (clear_i) f_emit <= f_next;
+    else if (bst_valid_o && bst_ready_i) f_emit <= f_emit + {5'b0, b_len_q};
   end
 end
 always @* begin

@@ -132,6 +132,10 @@ handshakes() {
         "burst without its last credit" "${reader[@]}"
     fault reader mr_reader "$reader_p" 12 "${reader[1]}" 's/order_kv_q\[wptr_q\] <= k_take/order_kv_q[wptr_q] <= sel_q/' \
         "beats to the wrong consumer" "${reader[@]}"
+    fault reader mr_reader "$reader_p" 8 "${reader[1]}" '0,/!rst_ni || flush_i/s//!rst_ni || (flush_i \&\& !w_credit_i)/' \
+        "a credit counts that comes during a flush" "${reader[@]}"
+    fault reader mr_reader "$reader_p" 12 "${reader[1]}" 's/r_beat \&\& !r_kv \&\& !flush_i/r_beat \&\& !r_kv/' \
+        "a beat arrives that a flush has dropped" "${reader[@]}"
     fault reader mr_reader "$reader_p" 8 "${cut[0]}" "s/assign most = .*/assign most = (P + 1)'(MOST);/" \
         "burst across 4 KiB" "${reader[@]}"
     fault reader mr_reader "$reader_p" 12 "${cut[0]}" "s/assign low .*/assign low = {1'b0, addr_q[P-1:0]} + (P + 1)'(4);/" \

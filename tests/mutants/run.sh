@@ -490,6 +490,8 @@ mutant 'the FIFO of weights has less room than the reader has credits' rtl/strea
     's/DEPTH(FIFO_DEPTH)) u_fifo/DEPTH(FIFO_DEPTH - 8)) u_fifo/' rtl:stream@small 'mr_fifo.sv in'
 mutant 'the reader asks for a beat more than it has credits' rtl/stream/mr_reader.sv \
     "s/assign w_have = 32'(w_credit_q) >=/assign w_have = 32'(w_credit_q) + 32'd1 >=/" rtl:reader@small 'mr_reader.sv w_credit'
+mutant 'the reader counts a credit that comes during a flush' rtl/stream/mr_reader.sv \
+    '0,/!rst_ni || flush_i/s//!rst_ni || (flush_i \&\& !w_credit_i)/' rtl:reader@small 'mr_reader.sv w_credit'
 mutant 'an address of a write changes while it waits' rtl/host/mr_writer.sv \
     "s/(aw_cnt_q != '0) \&\& (!awv_q || m_awready_i)/(aw_cnt_q != '0)/" rtl:writer@c2 'mr_writer.sv aw'
 mutant 'every client that asks is served' rtl/host/mr_hostrd.sv \
