@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/base/forecast.h"
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "cli/base/watch.h"
 #include "common/clock.h"
@@ -196,26 +195,21 @@ static int compare(const struct args *a, struct mr_model *model, const char *tex
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
+    struct args *a = args;
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     char *text = NULL;
     size_t size = 0;
-    int status;
-    if (!cli_parse(&cmd_compare, argc, argv, &a, &status))
-        return status;
-    if (!a.file)
-        return cli_usage(&cmd_compare, "--file with the text is missing");
-    if (cli_read_text(a.file, &text, &size, &err) < 0)
+    if (cli_read_text(a->file, &text, &size, &err) < 0)
         return cli_fail(&err);
-    double tokens = a.tokens > 0 ? (double)a.tokens : cli_guess_tokens(size);
-    a.c.load.text = true;
-    cli_say_forecast(&a.c, &(struct cli_work){.prompt = tokens, .times = 1});
-    status = cli_load(&a.c, &model);
+    double tokens = a->tokens > 0 ? (double)a->tokens : cli_guess_tokens(size);
+    a->c.load.text = true;
+    cli_say_forecast(&a->c, &(struct cli_work){.prompt = tokens, .times = 1});
+    int status = cli_load(&a->c, &model);
     if (status == EXIT_OK)
-        status = compare(&a, model, text, size);
+        status = compare(a, model, text, size);
     mr_model_close(model);
     free(text);
     return status;
@@ -230,6 +224,7 @@ static const struct cli_option options[] = {
      .kind = CLI_PATH,
      .value = "PATH",
      .help = "the text, '-' for standard input",
+     .missing = "--file with the text is missing",
      CLI_AT(ARGS, file)},
     CLI_ON_DEVICE(ARGS, CLI_DEVICES, "model:"),
     {.name = "tokens",

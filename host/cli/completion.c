@@ -186,35 +186,24 @@ static void fish(void)
 }
 
 struct args {
-    const char *shell;
+    int shell;
 };
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    static const struct {
-        const char *name;
-        void (*print)(void);
-    } shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
-    struct args a = {0};
-    int status;
-    if (!cli_parse(&cmd_completion, argc, argv, &a, &status))
-        return status;
-    if (!a.shell)
-        return cli_usage(&cmd_completion, "give one shell: bash, zsh or fish");
-    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
-        if (strcmp(a.shell, shells[i].name) == 0) {
-            shells[i].print();
-            return EXIT_OK;
-        }
-    return cli_usage(&cmd_completion, "'%s' is not bash, zsh or fish", a.shell);
+    static void (*const shells[])(void) = {bash, zsh, fish};
+    shells[((const struct args *)args)->shell]();
+    return EXIT_OK;
 }
 
 static const struct cli_option options[] = {
     {.name = "shell",
      .argument = true,
-     .kind = CLI_TEXT,
+     .kind = CLI_CHOICE,
      .value = "SHELL",
-     .help = "bash, zsh or fish",
+     .help = "whose",
+     .choices = "bash|zsh|fish",
+     .missing = "give one shell: bash, zsh or fish",
      CLI_AT(struct args, shell)},
     {0},
 };

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "device/configs.h"
 #include "device/open.h"
@@ -99,13 +98,10 @@ static void show_boards(const struct list *l)
     }
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
-    int status;
-    if (!cli_parse(&cmd_devices, argc, argv, &a, &status))
-        return status;
-    struct list l = {a.c.json, json_array()};
+    const struct args *a = args;
+    struct list l = {a->c.json, json_array()};
     show(&l, "cpu:", "fp32 reference on the checkpoint (OpenBLAS)", NULL, &(struct mr_error){0});
     show_configurations(&l);
     show_xrt(&l);

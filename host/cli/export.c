@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `millrace export`: the weights of a training's state as a Hugging Face directory.
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "device/device.h"
 #include "store/store.h"
@@ -45,17 +44,11 @@ static int export(const struct args *a)
     return EXIT_OK;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
-    int status;
-    if (!cli_parse(&cmd_export, argc, argv, &a, &status))
-        return status;
-    if (!a.state || !a.output)
-        return cli_usage(&cmd_export, "the %s is missing",
-                         a.state ? "directory to write" : "state of a training");
+    const struct args *a = args;
     cli_catch_hangup();
-    return export(&a);
+    return export(a);
 }
 
 #define ARGS struct args
@@ -65,12 +58,14 @@ static const struct cli_option options[] = {
      .kind = CLI_PATH,
      .value = "STATE",
      .help = "what train -o names; the same as the first argument",
+     .missing = "the state of a training is missing",
      CLI_AT(ARGS, state)},
     {.name = "output",
      .letter = 'o',
      .kind = CLI_OUTPUT,
      .value = "DIR",
      .help = "the same as the second argument",
+     .missing = "the directory to write is missing",
      CLI_AT(ARGS, output)},
     {.name = "format",
      .kind = CLI_CHOICE,

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "checkpoint/config.h"
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "common/file.h"
 
@@ -165,24 +164,22 @@ struct args {
     struct cli_common c;
 };
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {.c.load.describe = true};
+    struct args *a = args;
     struct mr_model *model = NULL;
     struct mr_model_info i;
-    int status;
-    if (!cli_parse(&cmd_info, argc, argv, &a, &status))
-        return status;
-    if (cli_is_encoder(a.c.model))
-        return show_encoder(&a.c);
-    status = cli_load(&a.c, &model);
+    if (cli_is_encoder(a->c.model))
+        return show_encoder(&a->c);
+    a->c.load.describe = true;
+    int status = cli_load(&a->c, &model);
     if (status != EXIT_OK)
         return status;
     mr_model_get_info(model, &i);
-    if (a.c.json)
+    if (a->c.json)
         status = print_json(&i);
     else
-        print(&a.c, &i);
+        print(&a->c, &i);
     mr_model_close(model);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "cli/base/cli.h"
 #include "cli/base/flush.h"
 #include "cli/base/help.h"
+#include "cli/base/parse.h"
 #include "common/suggest.h"
 
 // What `make install` calls and --help does not list.
@@ -58,6 +59,23 @@ static int refuse(const char *name)
     return EXIT_USAGE;
 }
 
+static int run(const struct cli_command *cmd, int argc, char **argv)
+{
+    int status = EXIT_INPUT, n = 0;
+    void *args = calloc(1, cmd->size);
+    char **made = args && cmd->words ? cmd->words(args, argv) : NULL;
+    char **words = cmd->words ? made : argv;
+    while (words && words[n])
+        n++;
+    if (!args || !words)
+        fprintf(stderr, "millrace: no memory for %d words\n", argc);
+    else if (cli_parse(cmd, n, words, args, &status))
+        status = cmd->run(args);
+    free(made);
+    free(args);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     cli_catch_signals();
@@ -85,7 +103,7 @@ int main(int argc, char **argv)
     if (!cmd)
         return refuse(argv[wants_help ? 2 : 1]);
     if (!wants_help)
-        return finish(cmd->run(argc - 1, argv + 1));
+        return finish(run(cmd, argc - 1, argv + 1));
     help_print(cmd);
     return finish(EXIT_OK);
 }

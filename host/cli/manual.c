@@ -182,22 +182,19 @@ struct args {
     const char *command;
 };
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
-    int status;
-    if (!cli_parse(&cmd_man, argc, argv, &a, &status))
-        return status;
-    if (!a.command) {
+    const struct args *a = args;
+    if (!a->command) {
         main_page();
         return EXIT_OK;
     }
     for (int i = 0; cli_commands[i]; i++)
-        if (strcmp(a.command, cli_commands[i]->name) == 0) {
+        if (strcmp(a->command, cli_commands[i]->name) == 0) {
             command_page(cli_commands[i]);
             return EXIT_OK;
         }
-    return cli_usage(&cmd_man, "there is no command '%s'", a.command);
+    return cli_usage(&cmd_man, "there is no command '%s'", a->command);
 }
 
 static const struct cli_option options[] = {

@@ -8,7 +8,6 @@
 #include "api/objects.h"
 #include "checkpoint/synthetic.h"
 #include "cli/base/flush.h"
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "common/clock.h"
 #include "device/open.h"
@@ -194,15 +193,12 @@ struct args {
     struct cli_common c;
 };
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
-    int status;
-    if (!cli_parse(&cmd_selftest, argc, argv, &a, &status))
-        return status;
-    if (strcmp(a.c.device, "cpu:") == 0)
+    struct args *a = args;
+    if (strcmp(a->c.device, "cpu:") == 0)
         return cli_usage(&cmd_selftest, "cpu: is fp32 and has other bits; give sim: or model:");
-    return selftest(&a.c);
+    return selftest(&a->c);
 }
 
 #define ARGS struct args

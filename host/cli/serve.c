@@ -7,7 +7,6 @@
 
 #include "cli/base/flush.h"
 #include "cli/base/forecast.h"
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "cli/base/watch.h"
 #include "common/error.h"
@@ -262,31 +261,26 @@ static int serve_model(struct args *a)
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
+    struct args *a = args;
     char *key = NULL, *name = NULL;
-    int status;
-    if (!cli_parse(&cmd_serve, argc, argv, &a, &status))
-        return status;
-    status = check_template(a.serve.chat);
+    int status = check_template(a->serve.chat);
     if (status == EXIT_OK)
-        status = check_names(&a.serve);
+        status = check_names(&a->serve);
     if (status != EXIT_OK)
         return status;
-    status = read_key(a.key_file, &key);
-    a.serve.api_key = key;
-    if (status == EXIT_OK && !a.c.model)
-        status = cli_no_model();
-    bool encoder = status == EXIT_OK && cli_is_encoder(a.c.model);
-    if (!a.c.device)
-        a.c.device = encoder ? "cpu:" : "model:";
-    if (status == EXIT_OK && !a.serve.model_id) {
-        name = name_of(a.c.model);
-        a.serve.model_id = name ? name : "millrace";
+    status = read_key(a->key_file, &key);
+    a->serve.api_key = key;
+    bool encoder = status == EXIT_OK && cli_is_encoder(a->c.model);
+    if (!a->c.device)
+        a->c.device = encoder ? "cpu:" : "model:";
+    if (status == EXIT_OK && !a->serve.model_id) {
+        name = name_of(a->c.model);
+        a->serve.model_id = name ? name : "millrace";
     }
     if (status == EXIT_OK)
-        status = encoder ? serve_encoder(&a) : serve_model(&a);
+        status = encoder ? serve_encoder(a) : serve_model(a);
     free(key);
     free(name);
     return status;

@@ -105,7 +105,7 @@ ok bash_completes_options test "$(complete_in_bash millrace generate --temp)" = 
 ok bash_completes_formats test "$(complete_in_bash millrace pack x --format mxf)" = "mxfp4 "
 ok bash_completes_files test "$(complete_in_bash millrace generate -m READ)" = "README.md "
 ok bash_completes_arguments test "$(complete_in_bash millrace info READ)" = "README.md "
-exits completion_for_an_unknown_shell 2 'is not bash, zsh or fish' completion tcsh
+exits completion_for_an_unknown_shell 2 'none of bash, zsh or fish' completion tcsh
 ok quotes_in_completions_are_paired test -z "$(awk -F"'" 'NF % 2 == 0' "$at/share/zsh/site-functions/_millrace" "$at/share/fish/vendor_completions.d/millrace.fish")"
 ok values_of_options_are_one_word test -z "$(grep -E '\]:[^:]* ' "$at/share/zsh/site-functions/_millrace")"
 # zsh and fish are not installed by make deps: their files are parsed where they are there.

@@ -167,6 +167,27 @@ static void row_is_sound(const struct cli_command *cmd, const struct cli_option 
     check_names(cmd, o->needs);
 }
 
+// "--name=value" of a good value, or "--name".
+static const char *good(const struct cli_option *o, char text[160])
+{
+    (void)snprintf(text, 160, "--%s%s%s", o->name, o->kind == CLI_FLAG ? "" : "=",
+                   o->kind == CLI_FLAG ? "" : good_value(o));
+    return text;
+}
+
+// The options of `cmd` that must be given, without `o`: their number.
+static int with_missing(const struct cli_command *cmd, const struct cli_option *o,
+                        const char *words[], char text[][160])
+{
+    int n = 0;
+    for (const struct cli_option *other = cmd->options; other->name; other++)
+        if (other->missing && other != o) {
+            words[n] = good(other, text[n]);
+            n++;
+        }
+    return n;
+}
+
 static void tables_are_sound(void **state)
 {
     (void)state;
@@ -175,7 +196,10 @@ static void tables_are_sound(void **state)
         check_names(cli_commands[i], cli_commands[i]->arguments);
         assert_non_null(cli_commands[i]->examples);
         // Defaults are taken.
-        struct outcome o = parsed(cli_commands[i], 0, NULL);
+        const char *words[6];
+        char text[6][160];
+        int n = with_missing(cli_commands[i], NULL, words, text);
+        struct outcome o = parsed(cli_commands[i], n, words);
         assert_true(o.goes_on);
         assert_string_equal(o.text, "");
         free(o.args);
@@ -225,24 +249,20 @@ static void refuses_its_errors(const struct cli_command *cmd, const struct cli_o
         refused(cmd, 2, (const char *[]){name, "1,,2"}, "''", "whole number");
 }
 
-// "--name=value" of a good value, or "--name".
-static const char *good(const struct cli_option *o, char text[160])
-{
-    (void)snprintf(text, 160, "--%s%s%s", o->name, o->kind == CLI_FLAG ? "" : "=",
-                   o->kind == CLI_FLAG ? "" : good_value(o));
-    return text;
-}
-
 static void takes_what_is_good(const struct cli_command *cmd, const struct cli_option *o,
                                const char *name)
 {
-    char a[160], b[160];
-    const char *words[2] = {good(o, a), NULL};
+    char a[160], b[160], others[6][160];
+    const char *words[8] = {good(o, a), NULL};
     int n = 1;
     if (o->needs) { // alone it is refused, with the other one not
         refused(cmd, n, words, name, "goes with --");
         words[n++] = good(cli_option_named(cmd, o->needs), b);
     }
+    int missing = with_missing(cmd, o, words + n, others);
+    if (o->missing) // the first of them that is not there is said
+        refused(cmd, missing, words + n, o->missing, "; 'millrace");
+    n += missing;
     struct outcome got = parsed(cmd, n, words);
     if (!got.goes_on)
         fail_msg("%s %s: %s", cmd->name, a, got.text);
@@ -488,7 +508,7 @@ static void a_key_is_not_shown(void **state)
     }
     // What it is the beginning of may be shortened otherwise, and values look as they like.
     struct outcome o =
-        parsed(serve, 4, (const char *[]){"--api-key-f", "x", "--name", "--threads"});
+        parsed(serve, 5, (const char *[]){"m", "--api-key-f", "x", "--name", "--threads"});
     assert_true(o.goes_on);
     free(o.args);
     refused(command_named("train"), 2, (const char *[]){"--learning_rate", "1"}, "--learning-rate",

@@ -78,7 +78,8 @@ int cli_load(const struct cli_common *c, struct mr_model **model);
 // 0, or the exit status where the model is a file: some commands need the directory.
 bool cli_is_packed(const char *path); // a packed file
 int cli_need_directory(const struct cli_command *cmd, const char *model);
-int cli_no_model(void); // says that there is none, and returns the exit status
+#define CLI_NO_MODEL                                                                               \
+    "the model is missing; give a Hugging Face directory or a packed file, such as models/demo"
 
 // Whole file or standard input ("-") as NUL-terminated text that the caller frees.
 int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err);

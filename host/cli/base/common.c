@@ -153,14 +153,6 @@ static void describe(const struct cli_common *c, const struct mr_model *model, d
              i.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8", i.n_layer, i.n_positions, seconds);
 }
 
-int cli_no_model(void)
-{
-    fprintf(stderr,
-            "millrace: the model is missing; give a Hugging Face directory or a packed file, "
-            "such as models/demo\n");
-    return EXIT_USAGE;
-}
-
 // Said before a large model is loaded in vain. What stands behind the colon is the device's matter.
 static int check_device(const struct cli_common *c)
 {
@@ -239,14 +231,12 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
     struct mr_error err = {0};
     struct cli_progress progress;
     struct stat st;
-    bool file = c->model && stat(c->model, &st) == 0 && S_ISREG(st.st_mode);
+    bool file = stat(c->model, &st) == 0 && S_ISREG(st.st_mode);
     bool seed = cli_is_synthetic(c->model);
     struct mr_load_options load = cli_with_progress(c, &progress,
                                                     file   ? "checking"
                                                     : seed ? "making"
                                                            : "quantising");
-    if (!c->model)
-        return cli_no_model();
     if (check_device(c) != EXIT_OK)
         return EXIT_USAGE;
     if (seed && !load.text) // which they have not

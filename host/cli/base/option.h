@@ -43,6 +43,7 @@ struct cli_option {
     const char *excludes; // names of options that it cannot stand with: "save-kv load-kv"
     const char *because;  // why, for the message; NULL: it explains itself
     const char *needs;    // name of the option without which it means nothing
+    const char *missing;  // it must be given: what is said if it is not
     const char *onto;     // of CLI_OUTPUT: name of the option whose file it may replace
 };
 
@@ -68,7 +69,10 @@ struct cli_command {
     size_t size;          // of the structure that they go into
     const char *notes;    // as `about`, behind the options
     const char *examples; // a command a line
-    int (*run)(int argc, char **argv);
+    // What is parsed in the place of the command line's words; NULL: they are. One block that the
+    // caller frees, or NULL without memory.
+    char **(*words)(void *args, char **argv);
+    int (*run)(void *args); // the structure, filled; an exit status
 };
 
 #endif

@@ -461,6 +461,17 @@ static bool check_together(const struct parse *p)
     return true;
 }
 
+static bool check_missing(const struct parse *p)
+{
+    const struct cli_option *o = p->cmd->options;
+    for (int i = 0; o[i].name; i++)
+        if (o[i].missing && !p->given[i]) {
+            cli_usage(p->cmd, "%s", o[i].missing);
+            return false;
+        }
+    return true;
+}
+
 static bool take_defaults(const struct parse *p)
 {
     for (const struct cli_option *o = p->cmd->options; o->name; o++) {
@@ -503,5 +514,6 @@ bool cli_parse(const struct cli_command *cmd, int argc, char **argv, void *args,
     struct parse p = {.cmd = cmd, .args = args};
     *status = EXIT_USAGE;
     return take_defaults(&p) && take_options(&p, argc, argv, status) &&
-           take_arguments(&p, argc, argv) && check_together(&p) && check_outputs(&p);
+           take_arguments(&p, argc, argv) && check_together(&p) && check_missing(&p) &&
+           check_outputs(&p);
 }

@@ -15,13 +15,15 @@
     "faster), xrt:[index][,options] (Alveo cards), pci:[number] (boards with the driver) or cpu: " \
     "(fp32); config is " CLI_CONFIGS
 
-#define CLI_MODEL(TYPE, HELP)                                                                      \
+#define CLI_MODEL_OR(TYPE, HELP, MISSING)                                                          \
     {.name = "model",                                                                              \
      .letter = 'm',                                                                                \
      .kind = CLI_PATH,                                                                             \
      .value = "PATH",                                                                              \
      .help = HELP,                                                                                 \
+     .missing = MISSING,                                                                           \
      CLI_AT(TYPE, c.model)}
+#define CLI_MODEL(TYPE, HELP) CLI_MODEL_OR(TYPE, HELP, CLI_NO_MODEL)
 #define CLI_ON_DEVICE(TYPE, HELP, DEFAULT)                                                         \
     {.name = "device",                                                                             \
      .letter = 'd',                                                                                \

@@ -7,7 +7,6 @@
 #include "cli/base/flush.h"
 #include "cli/base/forecast.h"
 #include "cli/bench/measure.h"
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "cli/base/watch.h"
 #include "common/clock.h"
@@ -172,22 +171,20 @@ static void say_forecast(const struct args *a)
     cli_say_points(&a->c, &(struct cli_points){points, n, !a->no_head, 0});
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {.start = mr_seconds()};
+    struct args *a = args;
     struct mr_model *model = NULL;
-    int status;
-    if (!cli_parse(&cmd_bench, argc, argv, &a, &status))
-        return status;
-    if (a.n_lengths > 0)
+    a->start = mr_seconds();
+    if (a->n_lengths > 0)
         return bench_training(
-            &(struct bench_train){&a.c, a.lengths, a.n_lengths, a.part, a.recompute});
-    if (a.n_decode == 0 && a.prefill == 0)
-        a.n_decode = 1; // position 0
-    say_forecast(&a);
-    status = cli_load(&a.c, &model);
+            &(struct bench_train){&a->c, a->lengths, a->n_lengths, a->part, a->recompute});
+    if (a->n_decode == 0 && a->prefill == 0)
+        a->n_decode = 1; // position 0
+    say_forecast(a);
+    int status = cli_load(&a->c, &model);
     if (status == EXIT_OK)
-        status = bench(&a, model);
+        status = bench(a, model);
     mr_model_close(model);
     return status;
 }

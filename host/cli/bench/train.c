@@ -237,8 +237,6 @@ static int print_json(const struct job *job)
 int bench_training(const struct bench_train *a)
 {
     struct job job = {.a = a};
-    if (!a->c->model)
-        return cli_no_model();
     int rc = measure(&job), status = EXIT_OK;
     if (rc < 0)
         status = cli_fail(&job.err);

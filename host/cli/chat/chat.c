@@ -176,45 +176,42 @@ static int talk(const struct args *a, struct conversation *c)
     return cli_interrupted() ? EXIT_INTERRUPTED : wrong;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
+    struct args *a = args;
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     struct mr_session *session = NULL;
-    int status;
-    if (!cli_parse(&cmd_chat, argc, argv, &a, &status))
-        return status;
-    status = set_template(&a);
+    int status = set_template(a);
     if (status == EXIT_OK)
-        status = cli_draw_seed(&a.text, &a.c);
+        status = cli_draw_seed(&a->text, &a->c);
     if (status != EXIT_OK) {
-        mr_turns_close(&a.turns);
+        mr_turns_close(&a->turns);
         return status;
     }
     (void)setlocale(LC_CTYPE, ""); // for the editor of lines
-    a.c.load.text = true;
-    cli_say_forecast_of(&a.c, &(struct cli_work){16, a.text.max_tokens, 1, 0}, "a reply: ");
-    status = cli_load(&a.c, &model);
+    a->c.load.text = true;
+    cli_say_forecast_of(&a->c, &(struct cli_work){16, a->text.max_tokens, 1, 0}, "a reply: ");
+    status = cli_load(&a->c, &model);
     if (status == EXIT_OK) {
         struct cli_watch watch;
-        struct conversation c = {.model = model, .options = &a.text, .watch = &watch};
+        struct conversation c = {.model = model, .options = &a->text, .watch = &watch};
         struct cli_progress progress;
-        struct mr_session_options o = cli_session_progress(&a.c, &progress, "uploading");
-        int rc = mr_session_open(&session, model, a.c.device, &o, &err);
+        struct mr_session_options o = cli_session_progress(&a->c, &progress, "uploading");
+        int rc = mr_session_open(&session, model, a->c.device, &o, &err);
         cli_end_progress(&progress);
-        cli_watch_open(&watch, &a.c, true);
+        cli_watch_open(&watch, &a->c, true);
         c.session = session;
         if (rc == 0)
             rc = conversation_open(&c, &err);
-        if (rc == 0 && a.load_kv)
-            rc = conversation_load(&c, a.load_kv, &err);
-        status = rc < 0 ? cli_fail(&err) : talk(&a, &c);
+        if (rc == 0 && a->load_kv)
+            rc = conversation_load(&c, a->load_kv, &err);
+        status = rc < 0 ? cli_fail(&err) : talk(a, &c);
         conversation_close(&c);
     }
     mr_session_close(session);
     mr_model_close(model);
-    mr_turns_close(&a.turns);
+    mr_turns_close(&a->turns);
     return status;
 }
 

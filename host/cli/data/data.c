@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "cli/data/args.h"
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "cli/base/status_line.h"
 #include "cli/data/train_data.h"
@@ -164,31 +163,24 @@ static int with_model(const struct data_args *a, const struct mr_model *model)
     return rc < 0 ? cli_fail(&err) : print(&r);
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct data_args a = {0};
+    struct data_args *a = args;
     struct mr_model *model;
-    int status;
-    if (!cli_parse(&cmd_data, argc, argv, &a, &status))
-        return status;
-    if (!a.c.model)
-        return cli_no_model();
-    if (!a.input || !a.output)
-        return cli_usage(&cmd_data, "%s is missing", !a.input ? "the input" : "-o FILE");
     cli_catch_hangup();
-    if (cli_is_encoder(a.c.model))
-        return data_of_labels(&a);
-    if (a.fields.pair || a.fields.label || a.labels)
+    if (cli_is_encoder(a->c.model))
+        return data_of_labels(a);
+    if (a->fields.pair || a->fields.label || a->labels)
         return cli_usage(&cmd_data, "%s is for the texts of an encoder, which %s is not",
-                         a.fields.pair    ? "--pair-field"
-                         : a.fields.label ? "--label-field"
-                                          : "--labels",
-                         a.c.model);
-    a.c.load.text = a.c.load.describe = true;
-    status = cli_load(&a.c, &model);
+                         a->fields.pair    ? "--pair-field"
+                         : a->fields.label ? "--label-field"
+                                           : "--labels",
+                         a->c.model);
+    a->c.load.text = a->c.load.describe = true;
+    int status = cli_load(&a->c, &model);
     if (status != EXIT_OK)
         return status;
-    status = with_model(&a, model);
+    status = with_model(a, model);
     mr_model_close(model);
     return status;
 }
@@ -208,12 +200,14 @@ static const struct cli_option options[] = {
      .kind = CLI_PATH,
      .value = "INPUT",
      .help = "the same as the second argument; '-' for standard input",
+     .missing = "the input is missing",
      CLI_AT(ARGS, input)},
     {.name = "output",
      .letter = 'o',
      .kind = CLI_OUTPUT,
      .value = "FILE",
      .help = "the file to write, HDF5",
+     .missing = "-o FILE is missing",
      CLI_AT(ARGS, output)},
     {.name = "from",
      .kind = CLI_CHOICE,

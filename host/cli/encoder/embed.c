@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 
-#include "cli/base/parse.h"
 #include "cli/encoder/texts.h"
 
 enum { AS_MODEL, CLS, MEAN };
@@ -48,13 +47,9 @@ static int answer(void *arg, struct mr_encoder *encoder, const struct mr_encoder
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
-    int status;
-    if (!cli_parse(&cmd_embed, argc, argv, &a, &status))
-        return status;
-    return cli_answer_texts(&cmd_embed, &a.t, answer, &a);
+    return cli_answer_texts(&cmd_embed, args, answer);
 }
 
 #define ARGS struct args

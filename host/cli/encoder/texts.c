@@ -90,16 +90,14 @@ static int answer_lines(const struct cli_texts *t, struct mr_encoder *encoder,
     return rc;
 }
 
-int cli_answer_texts(const struct cli_command *cmd, const struct cli_texts *t,
+int cli_answer_texts(const struct cli_command *cmd, void *args,
                      int (*answer)(void *arg, struct mr_encoder *encoder,
                                    const struct mr_encoder_text *texts, int count,
-                                   struct mr_error *err),
-                     void *arg)
+                                   struct mr_error *err))
 {
+    const struct cli_texts *t = args;
     struct mr_error err = {0};
     struct mr_encoder *encoder = NULL;
-    if (!t->c.model)
-        return cli_no_model();
     if (!t->text && !t->file && isatty(STDIN_FILENO))
         return cli_usage(cmd, "the text is missing");
     bool reference = strcmp(t->c.device, "cpu:") == 0;
@@ -118,9 +116,9 @@ int cli_answer_texts(const struct cli_command *cmd, const struct cli_texts *t,
                                        .pair = t->pair,
                                        .pair_size = t->pair ? strlen(t->pair) : 0,
                                        .cut = t->truncate};
-        rc = answer(arg, encoder, &text, 1, &err);
+        rc = answer(args, encoder, &text, 1, &err);
     } else if (rc == 0) {
-        rc = answer_lines(t, encoder, answer, arg, &err);
+        rc = answer_lines(t, encoder, answer, args, &err);
     }
     mr_encoder_close(encoder);
     return rc < 0 ? cli_fail(&err) : EXIT_OK;

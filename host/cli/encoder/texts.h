@@ -13,13 +13,13 @@ struct cli_texts {
 };
 
 // Opens the model, then calls `answer` with the texts, in their order, at most CLI_TEXTS_AT_ONCE at
-// a time. It prints, and returns 0 or the error. `model` in messages; an exit status.
+// a time, and with `args`, which begin with struct cli_texts. It prints, and returns 0 or the
+// error. An exit status.
 enum { CLI_TEXTS_AT_ONCE = 64 };
-int cli_answer_texts(const struct cli_command *cmd, const struct cli_texts *t,
+int cli_answer_texts(const struct cli_command *cmd, void *args,
                      int (*answer)(void *arg, struct mr_encoder *encoder,
                                    const struct mr_encoder_text *texts, int count,
-                                   struct mr_error *err),
-                     void *arg);
+                                   struct mr_error *err));
 
 // Prints and frees a JSON object, on a line of its own.
 int cli_json_line(json_t *object);
@@ -33,6 +33,7 @@ json_t *cli_json_floats(const float *x, int count);
      .kind = CLI_PATH,                                                                             \
      .value = "PATH",                                                                              \
      .help = "Hugging Face directory of an encoder; the same as the first argument",               \
+     .missing = CLI_NO_MODEL,                                                                      \
      CLI_AT(TYPE, t.c.model)},                                                                     \
         {.name = "text",                                                                           \
          .letter = 't',                                                                            \

@@ -6,7 +6,6 @@
 
 #include "cli/eval/tasks.h"
 #include "cli/base/forecast.h"
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "cli/base/watch.h"
 #include "common/clock.h"
@@ -231,26 +230,23 @@ static int tasks(struct run *r, int *status, struct mr_error *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
+    struct args *a = args;
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     char *text = NULL;
     size_t size = 0;
-    int status;
-    if (!cli_parse(&cmd_eval, argc, argv, &a, &status))
-        return status;
-    if (!a.text && !a.tasks)
+    if (!a->text && !a->tasks)
         return cli_usage(&cmd_eval, "give either --perplexity FILE or --tasks FILE");
-    if (a.text && cli_read_text(a.text, &text, &size, &err) < 0)
+    if (a->text && cli_read_text(a->text, &text, &size, &err) < 0)
         return cli_fail(&err);
-    a.c.load.text = true;
-    status = cli_load(&a.c, &model);
+    a->c.load.text = true;
+    int status = cli_load(&a->c, &model);
     if (status == EXIT_OK) {
-        struct run r = {.a = &a, .model = model};
+        struct run r = {.a = a, .model = model};
         mr_model_get_info(model, &r.info);
-        int rc = a.text ? perplexity(&r, text, size, &status, &err) : tasks(&r, &status, &err);
+        int rc = a->text ? perplexity(&r, text, size, &status, &err) : tasks(&r, &status, &err);
         if (rc < 0)
             status = cli_fail(&err);
         mr_session_close(r.session);

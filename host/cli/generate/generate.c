@@ -7,7 +7,6 @@
 #include "cli/base/complete.h"
 #include "cli/base/flush.h"
 #include "cli/base/forecast.h"
-#include "cli/base/parse.h"
 #include "cli/base/seed.h"
 #include "cli/base/shared_options.h"
 #include "common/clock.h"
@@ -199,43 +198,39 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct generate_args a = {0};
+    struct generate_args *a = args;
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     char *text = NULL;
     size_t size = 0;
-    int status;
-    if (!cli_parse(&cmd_generate, argc, argv, &a, &status))
-        return status;
-    if (!a.c.model) // before somebody waits for a prompt
-        return cli_no_model();
-    status = cli_draw_seed(&a.text, &a.c);
+    int status = cli_draw_seed(&a->text, &a->c);
     if (status != EXIT_OK)
         return status;
     // Behind a loaded store there need not be more; a file or '-' must be named there.
-    bool reads = !a.prompt && !a.batch && (a.file || !a.load_kv);
-    if (reads && !a.file && isatty(STDIN_FILENO) && !a.c.quiet)
+    bool reads = !a->prompt && !a->batch && (a->file || !a->load_kv);
+    if (reads && !a->file && isatty(STDIN_FILENO) && !a->c.quiet)
         fprintf(stderr, "millrace: type the prompt; Ctrl-D in a line of its own ends it\n");
-    if (reads && cli_read_file(a.file ? a.file : "-", &text, &size, &err) < 0)
+    if (reads && cli_read_file(a->file ? a->file : "-", &text, &size, &err) < 0)
         return cli_fail(&err);
-    if (a.prompt)
-        size = strlen(a.prompt);
+    if (a->prompt)
+        size = strlen(a->prompt);
     if (reads && size == 0) {
         free(text);
         return cli_usage(&cmd_generate, "the prompt is empty");
     }
-    a.c.load.text = true;
-    if (a.batch)
-        cli_say_batch_forecast(&a.c, a.batch, a.text.max_tokens, a.sequences);
+    a->c.load.text = true;
+    if (a->batch)
+        cli_say_batch_forecast(&a->c, a->batch, a->text.max_tokens, a->sequences);
     else
-        cli_say_forecast(&a.c, &(struct cli_work){cli_guess_tokens(size), a.text.max_tokens, 1, 0});
-    status = cli_load(&a.c, &model);
-    if (status == EXIT_OK && a.batch)
-        status = generate_batch(&a, model);
+        cli_say_forecast(&a->c,
+                         &(struct cli_work){cli_guess_tokens(size), a->text.max_tokens, 1, 0});
+    status = cli_load(&a->c, &model);
+    if (status == EXIT_OK && a->batch)
+        status = generate_batch(a, model);
     else if (status == EXIT_OK)
-        status = generate(&a, model, a.prompt ? a.prompt : text ? text : "", size);
+        status = generate(a, model, a->prompt ? a->prompt : text ? text : "", size);
     mr_model_close(model);
     free(text);
     return status;

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "common/clock.h"
 
@@ -134,33 +133,28 @@ static int pack(const struct cli_common *c, const struct wishes *w)
     return print(c, w, &s, took, plain, matrices);
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct wishes w = {0};
+    struct wishes *w = args;
     struct stat st;
-    int status;
-    if (!cli_parse(&cmd_pack, argc, argv, &w, &status))
-        return status;
-    const char *model = w.c.model;
-    if (!model)
-        return cli_usage(&cmd_pack, "the Hugging Face directory is missing");
-    if (!w.output)
-        return cli_usage(&cmd_pack, "the name of the packed file is missing");
-    if (stat(w.output, &st) == 0 && S_ISDIR(st.st_mode)) // said now and not after minutes of work
-        return cli_usage(&cmd_pack, "'%s' is a directory; name a file in it", w.output);
-    status = cli_need_directory(&cmd_pack, model);
-    return status == EXIT_OK ? pack(&w.c, &w) : status;
+    const char *model = w->c.model;
+    if (stat(w->output, &st) == 0 && S_ISDIR(st.st_mode)) // said now and not after minutes of work
+        return cli_usage(&cmd_pack, "'%s' is a directory; name a file in it", w->output);
+    int status = cli_need_directory(&cmd_pack, model);
+    return status == EXIT_OK ? pack(&w->c, w) : status;
 }
 
 #define ARGS struct wishes
 
 static const struct cli_option options[] = {
-    CLI_MODEL(ARGS, "the Hugging Face directory; the same as the first argument"),
+    CLI_MODEL_OR(ARGS, "the Hugging Face directory; the same as the first argument",
+                 "the Hugging Face directory is missing"),
     {.name = "output",
      .letter = 'o',
      .kind = CLI_OUTPUT,
      .value = "FILE",
      .help = "the same as the second argument",
+     .missing = "the name of the packed file is missing",
      CLI_AT(ARGS, output)},
     CLI_PACKING(ARGS),
     {.name = "report",

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 
 struct args {
@@ -30,28 +29,24 @@ static int unpack(const struct args *a)
     return EXIT_OK;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct args a = {0};
-    int status;
-    if (!cli_parse(&cmd_unpack, argc, argv, &a, &status))
-        return status;
-    if (!a.c.model || !a.output)
-        return cli_usage(&cmd_unpack, "the name of the %s is missing",
-                         a.c.model ? "directory" : "packed file");
+    const struct args *a = args;
     cli_catch_hangup();
-    return unpack(&a);
+    return unpack(a);
 }
 
 #define ARGS struct args
 
 static const struct cli_option options[] = {
-    CLI_MODEL(ARGS, "the packed file; the same as the first argument"),
+    CLI_MODEL_OR(ARGS, "the packed file; the same as the first argument",
+                 "the name of the packed file is missing"),
     {.name = "output",
      .letter = 'o',
      .kind = CLI_OUTPUT,
      .value = "DIR",
      .help = "the same as the second argument",
+     .missing = "the name of the directory is missing",
      CLI_AT(ARGS, output)},
     {.name = "verify",
      .kind = CLI_FLAG,

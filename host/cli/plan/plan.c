@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/base/parse.h"
 #include "cli/plan/show.h"
 #include "cli/base/shared_options.h"
 #include "common/error.h"
@@ -333,23 +332,21 @@ static int plan(struct plan_args *a)
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct plan_args a = {0};
-    int status;
-    if (!cli_parse(&cmd_plan, argc, argv, &a, &status))
-        return status;
-    if (!a.c.model && !a.geometry)
+    struct plan_args *a = args;
+    if (!a->c.model && !a->geometry)
         return cli_usage(&cmd_plan, "a model or --geometry, one of them, is needed");
-    return plan(&a);
+    return plan(a);
 }
 
 #define ARGS struct plan_args
 
 static const struct cli_option options[] = {
-    CLI_MODEL(ARGS,
-              "Hugging Face directory, packed file or synthetic:gptj-6b[,layers=N]; the same as "
-              "the argument"),
+    CLI_MODEL_OR(ARGS,
+                 "Hugging Face directory, packed file or synthetic:gptj-6b[,layers=N]; the same as "
+                 "the argument",
+                 NULL),
     {.name = "geometry",
      .kind = CLI_TEXT,
      .value = "LIST",

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/base/forecast.h"
-#include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
 #include "cli/trace/args.h"
 #include "cli/base/watch.h"
@@ -170,30 +169,28 @@ static int take_kind(struct trace_args *a)
     return EXIT_OK;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct trace_args a = {.json = {.option = "--json"},
-                           .svg = {.option = "--svg"},
-                           .view = {.option = "--fst"},
-                           .waves = {.fd = -1}};
+    struct trace_args *a = args;
     struct mr_model *model = NULL;
     char *view = NULL;
-    int status;
-    if (!cli_parse(&cmd_trace, argc, argv, &a, &status))
-        return status;
-    if (a.n_lengths > 0)
-        return trace_training(&cmd_trace, &a);
-    status = name_view(&a, &view);
+    a->json.option = "--json";
+    a->svg.option = "--svg";
+    a->view.option = "--fst";
+    a->waves.fd = -1;
+    if (a->n_lengths > 0)
+        return trace_training(&cmd_trace, a);
+    int status = name_view(a, &view);
     if (status == EXIT_OK)
-        status = check_window(&a);
+        status = check_window(a);
     if (status == EXIT_OK)
-        status = take_kind(&a);
+        status = take_kind(a);
     if (status == EXIT_OK) {
-        say_forecast(&a);
-        status = cli_load(&a.c, &model);
+        say_forecast(a);
+        status = cli_load(&a->c, &model);
     }
     if (status == EXIT_OK)
-        status = trace(&a, model);
+        status = trace(a, model);
     mr_model_close(model);
     free(view);
     return status;

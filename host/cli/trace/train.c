@@ -133,8 +133,6 @@ int trace_training(const struct cli_command *command, struct trace_args *a)
     struct mr_error err = {0};
     struct job job;
     bool lists = strncmp(a->c.device, "model:", 6) == 0;
-    if (!a->c.model)
-        return cli_no_model();
     if (lists && (a->json.path || a->svg.path || a->from_given || a->to_given))
         return cli_usage(command,
                          "of '%.100s' --train lists programs; a timeline needs -d sim:sim,train",

@@ -15,6 +15,7 @@
 
 struct train_args {
     struct cli_common c;
+    char **argv;          // the command line, for other engines
     struct mr_training t; // options of the short form go into it, as keys of a configuration do
     const char *config;   // NULL: the short form
     const char *set[64];

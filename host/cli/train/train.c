@@ -11,7 +11,6 @@
 #include "checkpoint/directory.h"
 #include "checkpoint/synthetic.h"
 #include "cli/train/engines.h"
-#include "cli/base/parse.h"
 #include "cli/train/compare.h"
 #include "cli/train/run.h"
 #include "cli/train/start.h"
@@ -377,7 +376,7 @@ static int run_options(struct train_args *a)
 {
     struct mr_training *t = &a->t;
     if (!a->c.model)
-        return cli_no_model();
+        return cli_usage(&cmd_train, CLI_NO_MODEL);
     if (!t->train.data || !t->output || !t->steps)
         return cli_usage(&cmd_train, "%s is missing",
                          !t->train.data ? "--data FILE"
@@ -458,7 +457,7 @@ static int run_config(struct train_args *a)
 
 // ---- several engines ---------------------------------------------------------------------------
 
-static int start_engines(struct train_args *a, char **argv)
+static int start_engines(struct train_args *a)
 {
     struct mr_error err = {0};
     char *device;
@@ -466,7 +465,7 @@ static int start_engines(struct train_args *a, char **argv)
         return cli_usage(&cmd_train, "--engines: each of them reads --data; give a file");
     int rc = engines_device(a->c.device, 0, a->engines, &device, &err);
     free(device);
-    return rc < 0 ? cli_fail(&err) : engines_start(a->engines, a->hosts, a->t.output, argv);
+    return rc < 0 ? cli_fail(&err) : engines_start(a->engines, a->hosts, a->t.output, a->argv);
 }
 
 // As one of several, or by itself.
@@ -493,26 +492,12 @@ static int run_here(struct train_args *a)
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run(void *args)
 {
-    struct train_args a = {0};
-    int status;
-    size_t bytes = 0;
-    for (int i = 0; i < argc; i++)
-        bytes += strlen(argv[i]) + sizeof "runconfig.";
-    char **words = calloc(2 * (size_t)argc + 2, sizeof *words), *text = malloc(bytes);
-    bool memory = words && text;
-    bool go =
-        memory && cli_parse(&cmd_train, train_words(cmd_train.options, argc, argv, words, text),
-                            words, &a, &status);
-    free(words);
-    if (go) {
-        cli_catch_hangup();
-        bool parent = a.engines > 1 && !engines_is_rank() && !getenv("MILLRACE_ENGINES");
-        status = parent ? start_engines(&a, argv) : run_here(&a);
-    }
-    free(text);
-    return memory ? status : cli_usage(&cmd_train, "no memory for %d words", argc);
+    struct train_args *a = args;
+    cli_catch_hangup();
+    bool parent = a->engines > 1 && !engines_is_rank() && !getenv("MILLRACE_ENGINES");
+    return parent ? start_engines(a) : run_here(a);
 }
 
 const struct cli_command cmd_train = {
@@ -533,6 +518,7 @@ const struct cli_command cmd_train = {
     .arguments = "model",
     .options = train_table,
     .size = sizeof(struct train_args),
+    .words = train_words,
     .examples =
         "millrace train models/demo --data models/demo/heldout.txt -o state --steps 20 --lr 3e-4\n"
         "millrace train models/demo --data text.txt -o state --steps 500 --schedule cosine "

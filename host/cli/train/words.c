@@ -3,13 +3,15 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/train/args.h"
 #include "config/read.h"
 
-static bool takes_value(const struct cli_option *options, const char *word)
+static bool takes_value(const char *word)
 {
-    for (const struct cli_option *o = options; o->name; o++)
+    for (const struct cli_option *o = train_table; o->name; o++)
         if (o->kind != CLI_FLAG &&
             ((word[0] == '-' && word[1] == o->letter && o->letter && !word[2]) ||
              (strncmp(word, "--", 2) == 0 && strcmp(word + 2, o->name) == 0)))
@@ -23,16 +25,16 @@ static bool is_yaml(const char *word)
     return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
-static bool is_option(const struct cli_option *options, const char *name)
+static bool is_option(const char *name)
 {
-    for (const struct cli_option *o = options; o->name; o++)
+    for (const struct cli_option *o = train_table; o->name; o++)
         if (!o->argument && strncmp(name, o->name, strcspn(name, "=")) == 0)
             return true;
     return false;
 }
 
 // "--optimizer.eps" and "--num_steps" are keys of a configuration. Writes the key, without "=".
-static bool is_key(const struct cli_option *options, const char *word, char *key, size_t size)
+static bool is_key(const char *word, char *key, size_t size)
 {
     static const char *const sections[] = {"train_input.", "eval_input.", "model.",
                                            "optimizer.",   "runconfig.",  "trainer."};
@@ -45,21 +47,30 @@ static bool is_key(const struct cli_option *options, const char *word, char *key
         if (strncmp(key, sections[i], strlen(sections[i])) == 0)
             return true;
     (void)snprintf(key, size, "runconfig.%.*s", n, name);
-    return !is_option(options, name) && mr_training_knows(key);
+    return !is_option(name) && mr_training_knows(key);
 }
 
-int train_words(const struct cli_option *options, int argc, char **argv, char **out, char *text)
+char **train_words(void *args, char **argv)
 {
     static char option[] = "--config", set[] = "--set";
-    int n = 0, config = 1;
+    size_t bytes = 0;
+    int argc = 0, n = 0, config = 1;
     char key[160];
-    while (config < argc && !(is_yaml(argv[config]) && !takes_value(options, argv[config - 1])))
+    ((struct train_args *)args)->argv = argv;
+    while (argv[argc])
+        bytes += strlen(argv[argc++]) + sizeof "runconfig.";
+    size_t most = 2 * (size_t)argc + 2;
+    char **out = malloc(most * sizeof *out + bytes);
+    if (!out)
+        return NULL;
+    char *text = (char *)(out + most);
+    while (config < argc && !(is_yaml(argv[config]) && !takes_value(argv[config - 1])))
         config++;
     for (int i = 0; i < argc; i++) {
         const char *equals = strchr(argv[i], '=');
         if (i == config)
             out[n++] = option;
-        if (config == argc || i == config || i == 0 || !is_key(options, argv[i], key, sizeof key) ||
+        if (config == argc || i == config || i == 0 || !is_key(argv[i], key, sizeof key) ||
             (!equals && i + 1 == argc)) {
             out[n++] = argv[i];
             continue;
@@ -69,5 +80,5 @@ int train_words(const struct cli_option *options, int argc, char **argv, char **
         text += sprintf(text, "%s=%s", key, equals ? equals + 1 : argv[++i]) + 1;
     }
     out[n] = NULL;
-    return n;
+    return out;
 }

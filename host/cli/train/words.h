@@ -6,7 +6,7 @@
 #include "cli/base/option.h"
 
 // Words as the parser wants them: the first argument that is named so is a configuration, and its
-// keys become --set KEY=VALUE. `out` has room for twice as many; what it makes is in *text.
-int train_words(const struct cli_option *options, int argc, char **argv, char **out, char *text);
+// keys become --set KEY=VALUE. In one block; NULL without memory. struct train_args keeps `argv`.
+char **train_words(void *args, char **argv);
 
 #endif
