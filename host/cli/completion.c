@@ -196,15 +196,11 @@ static int run(void *args)
     return EXIT_OK;
 }
 
+#define ARGS struct args
+
 static const struct cli_option options[] = {
-    {.name = "shell",
-     .argument = true,
-     .kind = CLI_CHOICE,
-     .value = "SHELL",
-     .help = "whose",
-     .choices = "bash|zsh|fish",
-     .missing = "give one shell: bash, zsh or fish",
-     CLI_AT(struct args, shell)},
+    CLI_ROW(CLI_CHOICE, "shell", "SHELL", shell, "whose", .argument = true,
+            .choices = "bash|zsh|fish", .missing = "give one shell: bash, zsh or fish"),
     {0},
 };
 
@@ -214,7 +210,7 @@ const struct cli_command cmd_completion = {
     .synopsis = "bash|zsh|fish",
     .arguments = "shell",
     .options = options,
-    .size = sizeof(struct args),
+    .size = sizeof(ARGS),
     .examples = "source <(millrace completion bash)",
     .run = run,
 };

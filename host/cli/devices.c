@@ -114,7 +114,7 @@ static int run(void *args)
 
 #define ARGS struct args
 
-static const struct cli_option options[] = {CLI_JSON(ARGS), {0}};
+static const struct cli_option options[] = {CLI_JSON, {0}};
 
 const struct cli_command cmd_devices = {
     .name = "devices",

@@ -187,17 +187,14 @@ static int run(void *args)
 #define ARGS struct args
 
 static const struct cli_option options[] = {
-    CLI_MODEL(ARGS,
-              "Hugging Face directory (or a file of weights in it), or packed file; the same as "
+    CLI_MODEL("Hugging Face directory (or a file of weights in it), or packed file; the same as "
               "the argument"),
-    CLI_PACKING(ARGS),
-    {.name = "verify",
-     .kind = CLI_FLAG,
-     .help = "compare all checksums of a packed file, which reads it as a whole",
-     CLI_AT(ARGS, c.load.verify)},
-    CLI_JSON(ARGS),
-    CLI_VERBOSE(ARGS),
-    CLI_QUIET(ARGS, "no progress"),
+    CLI_PACKING,
+    CLI_ROW_FLAG("verify", c.load.verify,
+                 "compare all checksums of a packed file, which reads it as a whole"),
+    CLI_JSON,
+    CLI_VERBOSE,
+    CLI_QUIET("no progress"),
     {0},
 };
 

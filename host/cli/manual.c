@@ -197,13 +197,11 @@ static int run(void *args)
     return cli_usage(&cmd_man, "there is no command '%s'", a->command);
 }
 
+#define ARGS struct args
+
 static const struct cli_option options[] = {
-    {.name = "command",
-     .argument = true,
-     .kind = CLI_TEXT,
-     .value = "COMMAND",
-     .help = "the command's page; else that of the program",
-     CLI_AT(struct args, command)},
+    CLI_ROW(CLI_TEXT, "command", "COMMAND", command, "the command's page; else that of the program",
+            .argument = true),
     {0},
 };
 
@@ -213,7 +211,7 @@ const struct cli_command cmd_man = {
     .synopsis = "[COMMAND]",
     .arguments = "command",
     .options = options,
-    .size = sizeof(struct args),
+    .size = sizeof(ARGS),
     .examples = "millrace man generate | man -l -",
     .run = run,
 };

@@ -204,11 +204,10 @@ static int run(void *args)
 #define ARGS struct args
 
 static const struct cli_option options[] = {
-    CLI_ON_DEVICE(ARGS,
-                  "sim:[config][,options], model:[config], xrt:[index][,options] or pci:[number]; "
+    CLI_ON_DEVICE("sim:[config][,options], model:[config], xrt:[index][,options] or pci:[number]; "
                   "config is " CLI_CONFIGS,
                   "sim:"),
-    CLI_JSON(ARGS),
+    CLI_JSON,
     {0},
 };
 

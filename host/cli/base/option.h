@@ -47,14 +47,28 @@ struct cli_option {
     const char *onto;     // of CLI_OUTPUT: name of the option whose file it may replace
 };
 
-#define CLI_AT(TYPE, MEMBER)    .at = offsetof(TYPE, MEMBER), .size = sizeof(((TYPE *)NULL)->MEMBER)
-#define CLI_GIVEN(TYPE, MEMBER) .given = 1 + offsetof(TYPE, MEMBER)
-// Of lists: the array, and its count.
-#define CLI_LIST_AT(TYPE, MEMBER, COUNT)                                                           \
-    .at = offsetof(TYPE, MEMBER), .size = sizeof(((TYPE *)NULL)->MEMBER[0]),                       \
-    .most = (int)(sizeof(((TYPE *)NULL)->MEMBER) / sizeof(((TYPE *)NULL)->MEMBER[0])),             \
-    .count = offsetof(TYPE, COUNT)
-
+// Rows of a table whose file defines ARGS, the command's structure. Behind HELP may stand what else
+// the row has.
+#define CLI_ROW(KIND, NAME, VALUE, MEMBER, HELP, ...)                                              \
+    {.name = NAME, .kind = KIND, .value = VALUE, .help = HELP, CLI_AT(MEMBER), __VA_ARGS__}
+#define CLI_ROW_NUMBER(KIND, NAME, VALUE, MEMBER, LOW, HIGH, HELP, ...)                            \
+    CLI_ROW(KIND, NAME, VALUE, MEMBER, HELP, .low = LOW, .high = HIGH, __VA_ARGS__)
+#define CLI_ROW_FLAG(NAME, MEMBER, HELP, ...)                                                      \
+    CLI_ROW(CLI_FLAG, NAME, NULL, MEMBER, HELP, __VA_ARGS__)
+// MEMBER is the array of CLI_LIST and CLI_TEXTS, COUNT says how many it has.
+#define CLI_ROW_LIST(KIND, NAME, VALUE, MEMBER, COUNT, HELP, ...)                                  \
+    {.name = NAME,                                                                                 \
+     .kind = KIND,                                                                                 \
+     .value = VALUE,                                                                               \
+     .help = HELP,                                                                                 \
+     CLI_LIST_AT(MEMBER, COUNT),                                                                   \
+     __VA_ARGS__}
+#define CLI_LIST_AT(MEMBER, COUNT)                                                                 \
+    .at = offsetof(ARGS, MEMBER), .size = sizeof(((ARGS *)NULL)->MEMBER[0]),                       \
+    .most = (int)(sizeof(((ARGS *)NULL)->MEMBER) / sizeof(((ARGS *)NULL)->MEMBER[0])),             \
+    .count = offsetof(ARGS, COUNT)
+#define CLI_AT(MEMBER)    .at = offsetof(ARGS, MEMBER), .size = sizeof(((ARGS *)NULL)->MEMBER)
+#define CLI_GIVEN(MEMBER) .given = 1 + offsetof(ARGS, MEMBER)
 // Whole numbers beyond 2^53 do not fit low and high: this stands for 2^63 - 1.
 #define CLI_LONG_MAX 0x1p63
 

@@ -192,57 +192,33 @@ static int run(void *args)
 #define ARGS struct args
 
 static const struct cli_option options[] = {
-    CLI_MODEL(ARGS,
-              "Hugging Face directory, packed file or synthetic:gptj-6b[,...]; the same as the "
+    CLI_MODEL("Hugging Face directory, packed file or synthetic:gptj-6b[,...]; the same as the "
               "argument"),
-    CLI_ON_DEVICE(ARGS, CLI_DEVICES, "sim:"),
-    {.name = "decode",
-     .kind = CLI_LIST,
-     .value = "LIST",
-     .help = "positions, with commas between (default 0, without --prefill)",
-     .low = 0,
-     .high = CLI_POSITION_MOST,
-     CLI_LIST_AT(ARGS, decode, n_decode)},
-    CLI_PREFILL(ARGS),
-    CLI_NO_HEAD(ARGS),
-    {.name = "batch",
-     .kind = CLI_INT,
-     .value = "N",
-     .help = "sequences that go together",
-     .low = 1,
-     .high = MAX_BATCH,
-     .def = "1",
-     CLI_AT(ARGS, batch)},
-    {.name = "train",
-     .kind = CLI_LIST,
-     .value = "LIST",
-     .help = "a micro-batch of training instead, of sequences of these lengths, with weights of "
-             "zeros: its parts beside what plan says; -d sim:sim,train",
-     .low = 1,
-     .high = CLI_POSITION_MOST,
-     .excludes =
-         "decode prefill batch no-head two-pass check format no-smoothing calibrate adapter "
-         "verbose chunk",
-     CLI_LIST_AT(ARGS, lengths, n_lengths)},
-    {.name = "part",
-     .kind = CLI_WORD,
-     .value = "NAME",
-     .choices = "forward|dX|dW|attention|LayerNorm|again",
-     .help =
-         "forward, dX, dW, attention, LayerNorm or again: the programs of this part alone, with "
-         "what they have of dW",
-     .needs = "train",
-     CLI_AT(ARGS, part)},
-    {.name = "recompute",
-     .kind = CLI_FLAG,
-     .help = "layers keep no stash: the backward pass makes it again",
-     .needs = "train",
-     CLI_AT(ARGS, recompute)},
-    CLI_RUNS(ARGS),
-    CLI_PACKING(ARGS),
-    CLI_JSON(ARGS),
-    CLI_VERBOSE(ARGS),
-    CLI_QUIET(ARGS, "no progress"),
+    CLI_ON_DEVICE(CLI_DEVICES, "sim:"),
+    CLI_ROW_LIST(CLI_LIST, "decode", "LIST", decode, n_decode,
+                 "positions, with commas between (default 0, without --prefill)", .low = 0,
+                 .high = CLI_POSITION_MOST),
+    CLI_PREFILL,
+    CLI_NO_HEAD,
+    CLI_ROW_NUMBER(CLI_INT, "batch", "N", batch, 1, MAX_BATCH, "sequences that go together",
+                   .def = "1"),
+    CLI_ROW_LIST(CLI_LIST, "train", "LIST", lengths, n_lengths,
+                 "a micro-batch of training instead, of sequences of these lengths, with weights "
+                 "of zeros: its parts beside what plan says; -d sim:sim,train",
+                 .low = 1, .high = CLI_POSITION_MOST,
+                 .excludes = "decode prefill batch no-head two-pass check format no-smoothing "
+                             "calibrate adapter verbose chunk"),
+    CLI_ROW(CLI_WORD, "part", "NAME", part,
+            "forward, dX, dW, attention, LayerNorm or again: the programs of this part alone, with "
+            "what they have of dW",
+            .choices = "forward|dX|dW|attention|LayerNorm|again", .needs = "train"),
+    CLI_ROW_FLAG("recompute", recompute, "layers keep no stash: the backward pass makes it again",
+                 .needs = "train"),
+    CLI_RUNS,
+    CLI_PACKING,
+    CLI_JSON,
+    CLI_VERBOSE,
+    CLI_QUIET("no progress"),
     {0},
 };
 

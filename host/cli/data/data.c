@@ -187,65 +187,36 @@ static int run(void *args)
 
 #define ARGS struct data_args
 #define FIELD(NAME, MEMBER, DEFAULT, HELP)                                                         \
-    {.name = NAME,                                                                                 \
-     .kind = CLI_TEXT,                                                                             \
-     .value = "NAME",                                                                              \
-     .help = HELP,                                                                                 \
-     .def = DEFAULT,                                                                               \
-     CLI_AT(ARGS, fields.MEMBER)}
+    CLI_ROW(CLI_TEXT, NAME, "NAME", fields.MEMBER, HELP, .def = DEFAULT)
 
 static const struct cli_option options[] = {
-    CLI_MODEL(ARGS, "whose tokenizer it is; the same as the first argument"),
-    {.name = "input",
-     .kind = CLI_PATH,
-     .value = "INPUT",
-     .help = "the same as the second argument; '-' for standard input",
-     .missing = "the input is missing",
-     CLI_AT(ARGS, input)},
-    {.name = "output",
-     .letter = 'o',
-     .kind = CLI_OUTPUT,
-     .value = "FILE",
-     .help = "the file to write, HDF5",
-     .missing = "-o FILE is missing",
-     CLI_AT(ARGS, output)},
-    {.name = "from",
-     .kind = CLI_CHOICE,
-     .value = "F",
-     .help = "what the input is; auto: by its name; text takes any bytes",
-     .choices = "auto|text|jsonl|csv|tsv",
-     .def = "auto",
-     CLI_AT(ARGS, format)},
+    CLI_MODEL("whose tokenizer it is; the same as the first argument"),
+    CLI_ROW(CLI_PATH, "input", "INPUT", input,
+            "the same as the second argument; '-' for standard input",
+            .missing = "the input is missing"),
+    CLI_ROW(CLI_OUTPUT, "output", "FILE", output, "the file to write, HDF5", .letter = 'o',
+            .missing = "-o FILE is missing"),
+    CLI_ROW(CLI_CHOICE, "from", "F", format,
+            "what the input is; auto: by its name; text takes any bytes",
+            .choices = "auto|text|jsonl|csv|tsv", .def = "auto"),
     FIELD("text-field", text, "text", "the field or column that is learnt as a whole"),
     FIELD("pair-field", pair, NULL, "of an encoder: the text that belongs to the first one"),
     FIELD("label-field", label, NULL, "of an encoder: the label; without this option 'label'"),
-    {.name = "labels",
-     .kind = CLI_TEXT,
-     .value = "A,B",
-     .help = "of an encoder: what labels 0, 1, ... are called; without this option the model's "
-             "names, or those in the input, sorted",
-     CLI_AT(ARGS, labels)},
+    CLI_ROW(CLI_TEXT, "labels", "A,B", labels,
+            "of an encoder: what labels 0, 1, ... are called; without this option the model's "
+            "names, or those in the input, sorted"),
     FIELD("prompt-field", prompt, "prompt", "the one in front of a completion, not learnt"),
     FIELD("completion-field", completion, "completion", "the one that is learnt behind it"),
-    {.name = "sequence",
-     .kind = CLI_INT,
-     .value = "N",
-     .help = "tokens of a window, at most, or of a text with a label; 0: 128, or the model's",
-     .low = 0,
-     .high = MR_EXAMPLES_LONGEST,
-     .def = "0",
-     CLI_AT(ARGS, sequence)},
-    CLI_N_POSITIONS(ARGS, positions),
-    {.name = "overlap",
-     .kind = CLI_INT,
-     .value = "N",
-     .help = "tokens that a window of a long document begins with again, to be read and not learnt",
-     .low = 0,
-     .high = MR_EXAMPLES_LONGEST,
-     .def = "0",
-     CLI_AT(ARGS, overlap)},
-    CLI_JSON(ARGS),
-    CLI_QUIET(ARGS, "no progress, no result"),
+    CLI_ROW_NUMBER(CLI_INT, "sequence", "N", sequence, 0, MR_EXAMPLES_LONGEST,
+                   "tokens of a window, at most, or of a text with a label; 0: 128, or the model's",
+                   .def = "0"),
+    CLI_N_POSITIONS(positions),
+    CLI_ROW_NUMBER(
+        CLI_INT, "overlap", "N", overlap, 0, MR_EXAMPLES_LONGEST,
+        "tokens that a window of a long document begins with again, to be read and not learnt",
+        .def = "0"),
+    CLI_JSON,
+    CLI_QUIET("no progress, no result"),
     {0},
 };
 

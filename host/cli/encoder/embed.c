@@ -55,20 +55,13 @@ static int run(void *args)
 #define ARGS struct args
 
 static const struct cli_option options[] = {
-    CLI_ENCODER(ARGS),
-    {.name = "pooling",
-     .kind = CLI_CHOICE,
-     .value = "P",
-     .help = "how a text's rows become one: that of [CLS], or their mean; model: as its directory "
-             "says, else the mean",
-     .choices = "model|cls|mean",
-     .def = "model",
-     CLI_AT(ARGS, pooling)},
-    {.name = "no-normalize",
-     .kind = CLI_FLAG,
-     .help = "rows as they are, not of length 1",
-     CLI_AT(ARGS, no_normalize)},
-    CLI_TEXTS_JSON(ARGS),
+    CLI_ENCODER,
+    CLI_ROW(CLI_CHOICE, "pooling", "P", pooling,
+            "how a text's rows become one: that of [CLS], or their mean; model: as its directory "
+            "says, else the mean",
+            .choices = "model|cls|mean", .def = "model"),
+    CLI_ROW_FLAG("no-normalize", no_normalize, "rows as they are, not of length 1"),
+    CLI_TEXTS_JSON,
     {0},
 };
 

@@ -57,17 +57,10 @@ static int run(void *args)
 #define ARGS struct args
 
 static const struct cli_option options[] = {
-    CLI_ENCODER(ARGS),
-    {.name = "top",
-     .letter = 'k',
-     .kind = CLI_INT,
-     .value = "N",
-     .help = "words for each [MASK], the likeliest first",
-     .low = 1,
-     .high = 1 << 20,
-     .def = "5",
-     CLI_AT(ARGS, most)},
-    CLI_TEXTS_JSON(ARGS),
+    CLI_ENCODER,
+    CLI_ROW_NUMBER(CLI_INT, "top", "N", most, 1, 1 << 20,
+                   "words for each [MASK], the likeliest first", .letter = 'k', .def = "5"),
+    CLI_TEXTS_JSON,
     {0},
 };
 

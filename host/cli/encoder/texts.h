@@ -27,52 +27,27 @@ int cli_json_line(json_t *object);
 // An array of numbers as JSON.
 json_t *cli_json_floats(const float *x, int count);
 
-#define CLI_ENCODER(TYPE)                                                                          \
-    {.name = "model",                                                                              \
-     .letter = 'm',                                                                                \
-     .kind = CLI_PATH,                                                                             \
-     .value = "PATH",                                                                              \
-     .help = "Hugging Face directory of an encoder; the same as the first argument",               \
-     .missing = CLI_NO_MODEL,                                                                      \
-     CLI_AT(TYPE, t.c.model)},                                                                     \
-        {.name = "text",                                                                           \
-         .letter = 't',                                                                            \
-         .kind = CLI_TEXT,                                                                         \
-         .value = "TEXT",                                                                          \
-         .help = "the text, the same as the argument behind the model; without it --file, or "     \
-                 "standard input",                                                                 \
-         .excludes = "file",                                                                       \
-         CLI_AT(TYPE, t.text)},                                                                    \
-        {.name = "file",                                                                           \
-         .letter = 'f',                                                                            \
-         .kind = CLI_PATH,                                                                         \
-         .value = "PATH",                                                                          \
-         .help = "a text in each line of a file, '-' for standard input",                          \
-         CLI_AT(TYPE, t.file)},                                                                    \
-        {.name = "device",                                                                         \
-         .letter = 'd',                                                                            \
-         .kind = CLI_DEVICE,                                                                       \
-         .value = "URI",                                                                           \
-         .help = "cpu: (fp32), or an engine, in MXINT8: model:, sim:, xrt:, pci:",                 \
-         .def = "cpu:",                                                                            \
-         CLI_AT(TYPE, t.c.device)},                                                                \
-        {.name = "two-pass",                                                                       \
-         .kind = CLI_FLAG,                                                                         \
-         .help = "on an engine: second activation pass, more exact; half the rows a run",          \
-         CLI_AT(TYPE, t.c.session.two_pass)},                                                      \
-        {.name = "calibrate",                                                                      \
-         .kind = CLI_PATH,                                                                         \
-         .value = "FILE",                                                                          \
-         .help = "on an engine: make up for rounding errors, by texts like those to come, one a "  \
-                 "line",                                                                           \
-         CLI_AT(TYPE, t.c.load.calibrate)},                                                        \
-    {                                                                                              \
-        .name = "truncate", .kind = CLI_FLAG,                                                      \
-        .help = "cut texts that are too long for the model, which are refused otherwise",          \
-        CLI_AT(TYPE, t.truncate)                                                                   \
-    }
+#define CLI_ENCODER                                                                                \
+    CLI_ROW(CLI_PATH, "model", "PATH", t.c.model,                                                  \
+            "Hugging Face directory of an encoder; the same as the first argument", .letter = 'm', \
+            .missing = CLI_NO_MODEL),                                                              \
+        CLI_ROW(CLI_TEXT, "text", "TEXT", t.text,                                                  \
+                "the text, the same as the argument behind the model; without it --file, or "      \
+                "standard input",                                                                  \
+                .letter = 't', .excludes = "file"),                                                \
+        CLI_ROW(CLI_PATH, "file", "PATH", t.file,                                                  \
+                "a text in each line of a file, '-' for standard input", .letter = 'f'),           \
+        CLI_ROW(CLI_DEVICE, "device", "URI", t.c.device,                                           \
+                "cpu: (fp32), or an engine, in MXINT8: model:, sim:, xrt:, pci:", .letter = 'd',   \
+                .def = "cpu:"),                                                                    \
+        CLI_ROW_FLAG("two-pass", t.c.session.two_pass,                                             \
+                     "on an engine: second activation pass, more exact; half the rows a run"),     \
+        CLI_ROW(                                                                                   \
+            CLI_PATH, "calibrate", "FILE", t.c.load.calibrate,                                     \
+            "on an engine: make up for rounding errors, by texts like those to come, one a line"), \
+        CLI_ROW_FLAG("truncate", t.truncate,                                                       \
+                     "cut texts that are too long for the model, which are refused otherwise")
 
-#define CLI_TEXTS_JSON(TYPE)                                                                       \
-    {.name = "json", .kind = CLI_FLAG, .help = "results as JSON", CLI_AT(TYPE, t.c.json)}
+#define CLI_TEXTS_JSON CLI_ROW_FLAG("json", t.c.json, "results as JSON")
 
 #endif

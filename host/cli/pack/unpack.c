@@ -39,21 +39,14 @@ static int run(void *args)
 #define ARGS struct args
 
 static const struct cli_option options[] = {
-    CLI_MODEL_OR(ARGS, "the packed file; the same as the first argument",
+    CLI_MODEL_OR("the packed file; the same as the first argument",
                  "the name of the packed file is missing"),
-    {.name = "output",
-     .letter = 'o',
-     .kind = CLI_OUTPUT,
-     .value = "DIR",
-     .help = "the same as the second argument",
-     .missing = "the name of the directory is missing",
-     CLI_AT(ARGS, output)},
-    {.name = "verify",
-     .kind = CLI_FLAG,
-     .help = "changes nothing: the packed file's checksums are always compared",
-     CLI_AT(ARGS, c.load.verify)},
-    CLI_JSON(ARGS),
-    CLI_QUIET(ARGS, "no result"),
+    CLI_ROW(CLI_OUTPUT, "output", "DIR", output, "the same as the second argument", .letter = 'o',
+            .missing = "the name of the directory is missing"),
+    CLI_ROW_FLAG("verify", c.load.verify,
+                 "changes nothing: the packed file's checksums are always compared"),
+    CLI_JSON,
+    CLI_QUIET("no result"),
     {0},
 };
 
