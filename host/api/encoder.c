@@ -7,7 +7,6 @@
 #include "api/pooling.h"
 #include "common/file.h"
 #include "common/json.h"
-#include "common/str.h"
 #include "device/open.h"
 #include "pack/pack_memory.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/base/help.h"
-#include "cli/base/parse.h"
+#include "cli/base/cli.h"
 #include "device/open.h"
 
 static bool is_file(const struct cli_option *o)

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 
-#include "checkpoint/config.h"
 #include "cli/base/shared_options.h"
-#include "common/file.h"
 
 static const char *kind_name(enum mr_model_kind kind, bool json)
 {

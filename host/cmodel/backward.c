@@ -3,8 +3,7 @@
 
 #include "cmodel/tables.h"
 
-// ---- derivatives of functions
-// -------------------------------------------------------------------------
+// ---- derivatives of functions -------------------------------------------------------------------
 
 int16_t mr_function_slope(unsigned function, float x)
 {

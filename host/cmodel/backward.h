@@ -42,8 +42,7 @@ static inline int32_t mr_grad_end(struct mr_grad_sum *sum, uint32_t limit, uint3
     return (int32_t)(sum->acc < 0 ? -most : most);
 }
 
-// ---- derivatives of functions (rule 18)
-// ---------------------------------------------------------------
+// ---- derivatives of functions (rule 18) ---------------------------------------------------------
 
 enum { MR_SLOPE_NAN = -32768 };
 int16_t mr_function_slope(unsigned function, float x); // 14 fraction bits; relu's at 0 is 0

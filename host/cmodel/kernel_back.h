@@ -21,8 +21,7 @@ MR_LANES bool mr_lanes_grad_end(const int64_t *acc, uint32_t limit, int n, int32
     return flags != 0;
 }
 
-// ---- derivatives of functions
-// -------------------------------------------------------------------------
+// ---- derivatives of functions -------------------------------------------------------------------
 
 MR_LANES void mr_lanes_slopes(const float x[MR_BLOCK], unsigned function, int16_t slope[MR_BLOCK])
 {

@@ -2,7 +2,6 @@
 // The array and its epilogue: MATMUL.
 #include <stdlib.h>
 
-#include "cmodel/backward.h"
 #include "cmodel/machine_impl.h"
 #include "cmodel/places.h"
 #include "cmodel/windows.h"

@@ -2,7 +2,6 @@
 // A configuration as a whole: what belongs together, and what a mode needs.
 #include "config/read.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

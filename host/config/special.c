@@ -157,8 +157,7 @@ int mr_take_patterns(struct mr_reader *r, const struct mr_key *k, void *to, cons
     return rc;
 }
 
-// ---- learning rates: in the words of mr_rates_parse()
-// ---------------------------------------------
+// ---- learning rates: in the words of mr_rates_parse() -------------------------------------------
 
 struct rates {
     struct mr_reader *r;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/cpu.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "common/blas.h"

@@ -63,8 +63,7 @@ static int fail_errno(struct pci_device *d, const char *what, struct mr_error *e
                    "%s: %s: %s", d->base.info.uri, what, strerror(errno));
 }
 
-// ---- jobs
-// -----------------------------------------------------------------------------------------
+// ---- jobs ---------------------------------------------------------------------------------------
 
 static int report(struct pci_device *d, const struct millrace_wait *w, struct mr_error *err)
 {
@@ -145,8 +144,7 @@ static struct millrace_op *add(struct pci_device *d, uint32_t op, uint64_t addr,
     return o;
 }
 
-// ---- copies
-// ---------------------------------------------------------------------------------------
+// ---- copies -------------------------------------------------------------------------------------
 
 // Large copies go to or from the caller's memory itself, in pieces that may be pinned.
 static int copy_large(struct pci_device *d, uint32_t op, uint64_t addr, const void *user,
@@ -254,8 +252,7 @@ static int pci_alloc(struct mr_device *dev, int channel, size_t bytes, const voi
     return map ? copy_large(d, MILLRACE_OP_COPY_IN, a.addr, map, bytes, 64 << 20, err) : 0;
 }
 
-// ---- runs
-// -----------------------------------------------------------------------------------------
+// ---- runs ---------------------------------------------------------------------------------------
 
 // The descriptor that the program has put at run_addr: among the writes under way, or read back.
 static int find_descriptor(struct pci_device *d, uint64_t run_addr, size_t bytes,
@@ -310,8 +307,7 @@ static int pci_counters(struct mr_device *dev, uint64_t *out, struct mr_error *e
     return 0;
 }
 
-// ---- opening
-// --------------------------------------------------------------------------------------
+// ---- opening ------------------------------------------------------------------------------------
 
 static void pci_close(struct mr_device *dev)
 {

@@ -40,8 +40,7 @@ static struct sim_device *self(struct mr_device *dev)
     return (struct sim_device *)dev;
 }
 
-// ---- finding the simulator
-// -----------------------------------------------------------------------
+// ---- finding the simulator ----------------------------------------------------------------------
 
 static bool try_path(struct sim_device *d, const char *dir, const char *sub)
 {
@@ -123,8 +122,7 @@ static int identify(struct sim_device *d, mr_register_read *read, struct mr_erro
     return rc;
 }
 
-// ---- buffers
-// --------------------------------------------------------------------------------------
+// ---- buffers ------------------------------------------------------------------------------------
 
 static int sim_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
                      uint64_t *addr, struct mr_error *err)
@@ -174,8 +172,7 @@ static int sim_read(struct mr_device *dev, uint64_t addr, void *data, size_t byt
     return 0;
 }
 
-// ---- registers
-// ------------------------------------------------------------------------------------
+// ---- registers ----------------------------------------------------------------------------------
 
 static int reg_write(struct sim_device *d, uint32_t addr, uint32_t value, struct mr_error *err)
 {
@@ -323,8 +320,7 @@ const struct mr_sim_api *mr_device_sim_of(struct mr_device *dev, struct mr_sim *
     return self(dev)->api;
 }
 
-// ---- opening
-// --------------------------------------------------------------------------------------
+// ---- opening ------------------------------------------------------------------------------------
 
 static int parse(struct sim_device *d, const char *args, struct mr_sim_options *opt,
                  char config[32], struct mr_error *err)

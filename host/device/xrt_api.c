@@ -55,8 +55,7 @@ static const char *reason(char text[128])
     return text;
 }
 
-// ---- library, card
-// -------------------------------------------------------------------------------
+// ---- library, card ------------------------------------------------------------------------------
 
 static int load(struct mr_error *err)
 {
@@ -204,8 +203,7 @@ void mr_xrt_close(struct mr_xrt_card *card)
     (void)pthread_mutex_unlock(&lock);
 }
 
-// ---- compute units
-// -------------------------------------------------------------------------------
+// ---- compute units ------------------------------------------------------------------------------
 
 // Called by a thread of XRT's, perhaps a moment after its xrtRunState() has shown the end: the unit
 // may have been closed by then, so nothing of it is touched.
@@ -390,8 +388,7 @@ int mr_xrt_wait(struct mr_xrt_unit *unit, unsigned ms, struct mr_error *err)
                          unit->card->index, state);
 }
 
-// ---- buffers
-// -------------------------------------------------------------------------------------
+// ---- buffers ------------------------------------------------------------------------------------
 
 int mr_xrt_alloc(struct mr_xrt_buffer *buffer, struct mr_xrt_card *card, int group, size_t bytes,
                  struct mr_error *err)

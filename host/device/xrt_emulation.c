@@ -36,8 +36,7 @@ bool mr_xrt_emulated(void)
     return mode && *mode;
 }
 
-// ---- the simulator's process
-// ---------------------------------------------------------------------
+// ---- the simulator's process --------------------------------------------------------------------
 
 // Children of this process that are simulators: their number, and the last one's id and state.
 static int simulators(pid_t *pid, char *state)
@@ -94,8 +93,7 @@ static void kill_simulator(void)
         (void)kill(pid, SIGKILL);
 }
 
-// ---- the working directory
-// -----------------------------------------------------------------------
+// ---- the working directory ----------------------------------------------------------------------
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {
@@ -386,8 +384,7 @@ int mr_xrt_emulation_begin(const char *libraries, const char *xclbin, struct mr_
     return rc;
 }
 
-// ---- opening and closing
-// -------------------------------------------------------------------------
+// ---- opening and closing ------------------------------------------------------------------------
 
 // What goes to `fd` goes to a file until give_back().
 static void divert(int fd, const char *path)

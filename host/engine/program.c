@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/program.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "cmodel/num.h"

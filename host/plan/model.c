@@ -8,7 +8,6 @@
 
 #include "common/error.h"
 #include "device/configs.h"
-#include "device/device.h"
 #include "engine/program.h"
 #include "engine/synthetic.h"
 #include "pack/load.h"

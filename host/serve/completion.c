@@ -2,7 +2,6 @@
 #include "serve/completion.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "store/patch.h"
-#include "store/streams.h"
 
 // ---- weights -----------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cmodel/row_work.h"
-#include "common/error.h"
 #include "trace/programs.h"
 #include "train/work.h"
 

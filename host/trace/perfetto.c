@@ -7,7 +7,6 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "engine/program.h"
 #include "millrace.h"
 #include "trace/commands.h"
 
@@ -53,8 +52,7 @@ static void slice(struct writer *w, int pid, unsigned tid, const char *text, uin
                      "name", text, "ts", number(from), "dur", number(cycles), "args", args));
 }
 
-// ---- units and channels
-// --------------------------------------------------------------------------
+// ---- units and channels -------------------------------------------------------------------------
 
 static unsigned queue_of(unsigned lane)
 {
@@ -103,8 +101,7 @@ static void unit(struct writer *w, unsigned lane)
     }
 }
 
-// ---- commands
-// ------------------------------------------------------------------------------------
+// ---- commands -----------------------------------------------------------------------------------
 
 static json_t *command_args(const struct mr_trace *t, const struct mr_trace_command *c)
 {
@@ -163,8 +160,7 @@ static void waits(struct writer *w, unsigned queue)
     }
 }
 
-// ---- counters
-// ------------------------------------------------------------------------------------
+// ---- counters -----------------------------------------------------------------------------------
 
 static double rate(uint64_t beats, const struct mr_trace_bin *b)
 {
@@ -200,8 +196,7 @@ static void sums(struct writer *w)
     }
 }
 
-// ---- the file
-// ------------------------------------------------------------------------------------
+// ---- the file -----------------------------------------------------------------------------------
 
 static void names(struct writer *w)
 {

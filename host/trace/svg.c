@@ -26,8 +26,7 @@ struct picture {
     double y, top; // foot of the last row; where the grid begins
 };
 
-// ---- what a state looks like
-// ---------------------------------------------------------------------
+// ---- what a state looks like --------------------------------------------------------------------
 
 struct look {
     const char *state, *colour, *means;
@@ -54,8 +53,7 @@ static int state_called(const struct mr_lane_kind *k, const char *state)
     return -1;
 }
 
-// ---- text
-// ----------------------------------------------------------------------------------------
+// ---- text ---------------------------------------------------------------------------------------
 
 static void label(struct picture *p, double height, const char *text)
 {
@@ -86,8 +84,7 @@ static double percent(double part, const struct picture *p)
     return 100 * part / (double)(p->t->to - p->t->from);
 }
 
-// ---- rows
-// ----------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------
 
 static void row(struct picture *p, double height)
 {
@@ -180,8 +177,7 @@ static void macs(struct picture *p)
           t->columns);
 }
 
-// ---- commands
-// ------------------------------------------------------------------------------------
+// ---- commands -----------------------------------------------------------------------------------
 
 static const char *class_of(const struct mr_trace_command *c)
 {
@@ -338,8 +334,7 @@ static void layers(struct picture *p)
     }
 }
 
-// ---- the frame
-// -----------------------------------------------------------------------------------
+// ---- the frame ----------------------------------------------------------------------------------
 
 static void axis(struct picture *p)
 {

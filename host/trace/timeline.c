@@ -14,8 +14,7 @@ int mr_trace_state(const struct mr_trace_slice *s)
     return -1;
 }
 
-// ---- slices: bounded by merging
-// ------------------------------------------------------------------
+// ---- slices: bounded by merging -----------------------------------------------------------------
 
 // Two neighbours of which this is true become one; so at least every second slice is long.
 static bool mergeable(const struct mr_trace *t, const struct mr_trace_slice *s)
@@ -120,8 +119,7 @@ static void on_spans(void *user, const struct mr_sim_span *spans, size_t n)
         coarsen(t);
 }
 
-// ---- commands, and the window of a layer
-// ---------------------------------------------------------
+// ---- commands, and the window of a layer --------------------------------------------------------
 
 bool mr_trace_in_layer(const struct mr_trace *t, const struct mr_trace_command *c)
 {
@@ -149,8 +147,7 @@ static void on_command(void *user, const struct mr_sim_event *e)
     }
 }
 
-// ---- sums
-// ----------------------------------------------------------------------------------------
+// ---- sums ---------------------------------------------------------------------------------------
 
 static void add_bin(struct mr_trace_bin *to, const struct mr_trace_bin *b)
 {
@@ -219,8 +216,7 @@ struct mr_sim_timeline mr_trace_listener(struct mr_trace *t)
     return (struct mr_sim_timeline){t, on_spans, on_command, on_sample, on_end};
 }
 
-// ---- after the run
-// -------------------------------------------------------------------------------
+// ---- after the run ------------------------------------------------------------------------------
 
 static int same(const char *what, const char *state, uint64_t here, uint64_t device,
                 struct mr_error *err)

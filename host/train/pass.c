@@ -5,11 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmodel/kernel_select.h"
-#include "cmodel/num.h"
 #include "model/arch.h"
-#include "engine/program.h"
-#include "engine/rotary.h"
 #include "train/pass_impl.h"
 
 // ---- memory ------------------------------------------------------------------------------------

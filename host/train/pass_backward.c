@@ -2,9 +2,7 @@
 // The backward pass of a micro-batch: the items of a layer from the last to the first, each for all
 // chunks. The gradient of what lies in a place is kept in the stash, as rows and turned; that of
 // the residual and of what a norm writes as rows of fp32.
-#include <math.h>
 
-#include "cmodel/num.h"
 #include "train/pass_impl.h"
 
 // Row-maximum slots and words of activation memory: what is read, and what comes behind it.

@@ -6,7 +6,6 @@
 #include "cmodel/kernel_select.h"
 #include "cmodel/num.h"
 #include "model/arch.h"
-#include "engine/program.h"
 #include "engine/rotary.h"
 #include "train/pass_impl.h"
 

@@ -2,7 +2,6 @@
 // What the host computes of an encoder's pass: the norm in front of the first layer, the classifier
 // behind the last one, and softmax with its gradient, which the device has for rows that see what
 // is before them alone. None of its bits depends on chunks, geometry or threads.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

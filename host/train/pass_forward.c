@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forward pass of a micro-batch: layer by layer, in each chunk by chunk. What the backward pass
 // needs goes to the stash on the way.
-#include <math.h>
 
 #include "cmodel/num.h"
 #include "engine/program.h"

@@ -141,8 +141,7 @@ static unsigned kind_of(uint64_t gpa, bool write, unsigned *ring)
     return at + BEAT - 1 < bytes + BEAT - 1 ? VM_AT_LIST : VM_AT_DATA_READ;
 }
 
-// ---- completions
-// ---------------------------------------------------------------------------------
+// ---- completions --------------------------------------------------------------------------------
 
 static uint64_t now(void)
 {
@@ -276,8 +275,7 @@ void vm_fault_tick(void)
         }
 }
 
-// ---- accesses and interrupts
-// ---------------------------------------------------------------------
+// ---- accesses and interrupts --------------------------------------------------------------------
 
 static void *faulty(uint64_t gpa, uint64_t bytes, bool write)
 {

@@ -15,8 +15,7 @@ static const struct vm_function *inner;
 static bool link_resets;     // the function, when the link comes back
 static unsigned idle_slices; // since the last access, of a function that is stuck
 
-// ---- reset and link
-// ------------------------------------------------------------------------------
+// ---- reset and link -----------------------------------------------------------------------------
 
 static void reset(void)
 {
@@ -57,8 +56,7 @@ static bool lost(bool read)
     return true;
 }
 
-// ---- the function's calls
-// ------------------------------------------------------------------------
+// ---- the function's calls -----------------------------------------------------------------------
 
 static uint32_t read(uint32_t offset)
 {
@@ -104,8 +102,7 @@ bool vm_fault_bar_access(bool is_read)
     return vm_fault_any() && lost(is_read);
 }
 
-// ---- the back door
-// -------------------------------------------------------------------------------
+// ---- the back door ------------------------------------------------------------------------------
 
 static bool is_door(uint32_t at)
 {

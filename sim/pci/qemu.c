@@ -40,8 +40,7 @@ bool vm_send(int fd, const void *data, size_t bytes)
     return true;
 }
 
-// ---- interrupts
-// ----------------------------------------------------------------------------------
+// ---- interrupts ---------------------------------------------------------------------------------
 
 // qtest answers each command with a line.
 void vm_qtest_read(void)
@@ -76,8 +75,7 @@ void vm_qtest_wait(void)
         vm_qtest_read();
 }
 
-// ---- orders
-// --------------------------------------------------------------------------------------
+// ---- orders -------------------------------------------------------------------------------------
 
 void vm_monitor(const char *line, int fd)
 {

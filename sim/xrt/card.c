@@ -76,8 +76,7 @@ void mr_card_close(struct mr_card *c)
     free(c);
 }
 
-// ---- memory
-// --------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 static unsigned unit_of_bank(uint64_t addr)
 {
@@ -146,8 +145,7 @@ uint8_t *mr_card_at(struct mr_card *c, uint64_t addr, uint64_t size)
     return NULL;
 }
 
-// ---- compute units
-// -------------------------------------------------------------------------------
+// ---- compute units ------------------------------------------------------------------------------
 
 static int unit_at(const struct mr_card *c, uint64_t addr, uint32_t *offset, struct mr_error *err)
 {

@@ -39,8 +39,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// ---- requests
-// ------------------------------------------------------------------------------------
+// ---- requests -----------------------------------------------------------------------------------
 
 static int write_memory(struct server *s, uint64_t addr, const struct mr_rpc_field *data,
                         uint64_t good, struct mr_error *err)
@@ -171,8 +170,7 @@ static int serve(struct server *s, struct mr_error *err)
     }
 }
 
-// ---- start
-// ---------------------------------------------------------------------------------------
+// ---- start --------------------------------------------------------------------------------------
 
 static const struct mr_sim_api *load(struct mr_error *err)
 {

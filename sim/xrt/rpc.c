@@ -78,8 +78,7 @@ static int transmit(int fd, struct iovec *part, int parts, struct mr_error *err)
     return 0;
 }
 
-// ---- protobuf
-// ------------------------------------------------------------------------------------
+// ---- protobuf -----------------------------------------------------------------------------------
 
 struct cursor {
     const uint8_t *at, *end;
@@ -175,8 +174,7 @@ int mr_rpc_put_bytes(struct mr_buf *reply, unsigned field, size_t size, uint8_t 
     return 0;
 }
 
-// ---- requests and replies
-// ------------------------------------------------------------------------
+// ---- requests and replies -----------------------------------------------------------------------
 
 int mr_rpc_receive(int fd, struct mr_rpc_request *request, struct mr_error *err)
 {

@@ -11,7 +11,6 @@
 #include "cli/chat/conversation.h"
 #include "cli/base/flush.h"
 #include "cli/base/forecast.h"
-#include "cli/base/parse.h"
 #include "cli/base/seed.h"
 #include "common/clock.h"
 #include "common/error.h"

@@ -6,9 +6,7 @@
 #include "cli/data/args.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/str.h"
 #include "data/examples.h"
-#include "model/config.h"
 
 struct run {
     const struct data_args *a;

@@ -7,7 +7,6 @@
 #include "cli/plan/show.h"
 #include "cli/base/shared_options.h"
 #include "common/error.h"
-#include "common/output_file.h"
 #include "device/configs.h"
 #include "device/device.h"
 #include "engine/engine.h"

@@ -87,8 +87,7 @@ void trace_abandon_outputs(struct trace_args *a)
     mr_output_abandon(&a->waves);
 }
 
-// ---- what is printed
-// -----------------------------------------------------------------------------
+// ---- what is printed ----------------------------------------------------------------------------
 
 static void print_lane(const struct mr_trace *t, unsigned lane)
 {

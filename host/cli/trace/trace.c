@@ -20,8 +20,7 @@ struct screen {
     double start;
 };
 
-// ---- a token or a prefill
-// ------------------------------------------------------------------------
+// ---- a token or a prefill -----------------------------------------------------------------------
 
 // "models/demo: decode at position 0 on sim:"
 static void make_title(const struct trace_args *a, char *title, size_t size)
@@ -38,8 +37,7 @@ static void make_title(const struct trace_args *a, char *title, size_t size)
     snprintf(title, size, "%.200s: %s%s on %.100s", a->c.model, what, layer, a->c.device);
 }
 
-// ---- the command
-// ---------------------------------------------------------------------------------
+// ---- the command --------------------------------------------------------------------------------
 
 static int check_outputs(const struct trace_args *a)
 {

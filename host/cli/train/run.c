@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/trainer_shared.h"
-#include "checkpoint/config.h"
 #include "checkpoint/directory.h"
 #include "cli/train/engines.h"
 #include "cli/base/flush.h"
