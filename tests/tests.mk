@@ -87,10 +87,10 @@ $(BUILD)/num.o: host/cmodel/num.c host/cmodel/num.h host/cmodel/tables.h $(BUILD
 # Verilator's run-time library, for all of them. The definitions are those of its own makefiles.
 $(BUILD)/rtl/runtime.a: $(SIM_TARGET)
 	@mkdir -p $(@D)
-	@for f in verilated verilated_threads; do \
+	@for f in verilated verilated_cov verilated_threads; do \
 	   $(SIM_CXX) -std=c++20 -Os -I$(SIM_VROOT)/include -I$(SIM_VROOT)/include/vltstd -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TRACE=0 \
 	     -c -o $(@D)/$$f.o $(SIM_VROOT)/include/$$f.cpp || exit 1; done
-	@rm -f $@ && ar rcs $@ $(@D)/verilated.o $(@D)/verilated_threads.o
+	@rm -f $@ && ar rcs $@ $(@D)/verilated.o $(@D)/verilated_cov.o $(@D)/verilated_threads.o
 # A bench is made again when something changes that it was made from: its tb.d, by tests/rtl/build.sh.
 define bench_rule
 $(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(BUILD)/rtl/runtime.a $(RTL_GEN) $(BUILD)/gen/mr_device.h tests/rtl/build.sh \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tests reach of host/, by gcov.
+# What tests reach of host/, by gcov, and benches of rtl/, by Verilator.
 DEPS_COVERAGE := gcovr
 COVERAGE      := $(BUILD)/coverage
 # Objects of their own; headers that are generated, and simulators, are those of every build. Counters of threads are
@@ -10,11 +10,13 @@ COVERAGE_MAKE = SAN="--coverage -fprofile-update=prefer-atomic -fsanitize=leak -
 .PHONY: coverage deps-coverage
 deps-coverage:
 	@$(MAKE) --no-print-directory deps DEPS="$(DEPS_COVERAGE)"
-## coverage: lines and branches of host/ that tests reach, a folder each, against their floors (12 minutes)
+## coverage: lines and branches of host/ and rtl/ that tests reach, a folder each, against their floors (25 minutes)
 coverage: deps deps-xrt deps-coverage
 	@$(MAKE) --no-print-directory -j$(JOBS) $(COVERAGE)/links all view-sim sim-tinyt view-tinyt xrt-tests \
 	  $(BUILD)/serve/check $(BUILD)/serve/load
 	@$(COVERAGE_MAKE) -j$(JOBS) unit-tests
+	@BENCH_COVERAGE=1 $(MAKE) --no-print-directory BUILD=$(COVERAGE) -j$(JOBS) rtl-benches
+	@bash tests/coverage/rtl.sh $(COVERAGE)
 	@BUILD=$(BUILD) bash tests/coverage/host.sh $(COVERAGE)
 	@bash tests/coverage/report.sh $(COVERAGE)
 $(COVERAGE)/links: $(RTL_GEN)

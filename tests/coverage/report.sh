@@ -7,7 +7,7 @@ dir=$1
 awk -F'[,\t]' '
     function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
     FILENAME ~ /floors.tsv$/ { if ($0 !~ /^#/ && NF) { lines_least[$1] = $2; branches_least[$1] = $3 }; next }
-    FILENAME ~ /host.csv$/ && FNR > 1 { f = folder($1); all[f] += $2; got[f] += $3; ways[f] += $5; taken[f] += $6 }
+    $2 ~ /^[0-9]+$/ { f = folder($1); all[f] += $2; got[f] += $3; ways[f] += $5; taken[f] += $6 }
     END {
         for (f in all) {
             l = 100 * got[f] / all[f]
@@ -20,8 +20,8 @@ awk -F'[,\t]' '
         }
         close("sort | cut -f2-")
         for (f in lines_least) if (!(f in all)) print "not ok N - " f " has a floor and no lines"
-    }' tests/coverage/floors.tsv "$dir/host.csv" | awk '{ sub(/ N /, " " NR " "); print; bad += /^not/ }
+    }' tests/coverage/floors.tsv "$dir"/{host,rtl}.csv | awk '{ sub(/ N /, " " NR " "); print; bad += /^not/ }
     END { print "1.." NR; exit bad > 0 }'
 status=$?
-echo "# lines that are not reached: $dir/host.txt"
+echo "# lines that are not reached: $dir/host.txt, $dir/rtl.txt"
 exit $status

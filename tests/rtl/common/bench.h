@@ -26,6 +26,9 @@
 #include <memory>
 #include <string>
 #include <verilated.h>
+#if VM_COVERAGE
+#include <verilated_cov.h>
+#endif
 
 double sc_time_stamp(); // Verilator wants one in the program
 
@@ -157,7 +160,7 @@ class Stall {
 // The model with its context and clock.
 template <class V> class Dut {
   public:
-    explicit Dut(const Args &args)
+    explicit Dut(const Args &args) : program_(args.argv[0])
     {
         ctx_ = std::make_unique<VerilatedContext>();
         ctx_->commandArgs(args.argc, args.argv);
@@ -166,7 +169,14 @@ template <class V> class Dut {
         v_->rst_ni = 0;
         v_->eval();
     }
-    ~Dut() { v_->final(); }
+    ~Dut()
+    {
+        v_->final();
+#if VM_COVERAGE // make coverage: the lines that were executed, a file beside the program for each model
+        static int n = 0;
+        ctx_->coveragep()->write((program_ + "." + std::to_string(n++) + ".dat").c_str());
+#endif
+    }
 
     V *operator->() { return v_.get(); }
     V &operator*() { return *v_; }
@@ -194,6 +204,7 @@ template <class V> class Dut {
     uint64_t cycles() const { return cycles_; }
 
   private:
+    std::string program_;
     std::unique_ptr<VerilatedContext> ctx_;
     std::unique_ptr<V> v_;
     uint64_t cycles_ = 0;
