@@ -4,51 +4,58 @@
 #include <string.h>
 
 #include "api/encoder_impl.h"
-#include "api/pooling.h"
 #include "common/file.h"
 #include "common/json.h"
 #include "device/open.h"
-#include "pack/pack_memory.h"
+#include "pack/load.h"
 
 // ---- opening ----
 
+// config.json of a directory, or of a packed file.
+static int read_config(const struct mr_packed *p, const char *model, json_t **config,
+                       struct mr_error *err)
+{
+    if (p->config_text)
+        return mr_json_parse(config, p->config_text, p->config_bytes, model, err);
+    char *path = mr_path_join(model, "config.json", err);
+    int rc = path ? mr_json_load(config, path, err) : MR_ERR_MEMORY;
+    free(path);
+    return rc;
+}
+
 // "id2label": each name is a string, under the label's number.
-static int read_labels(struct mr_encoder *e, const char *dir, struct mr_error *err)
+static int read_labels(struct mr_encoder *e, const char *model, struct mr_error *err)
 {
     json_t *config = NULL;
-    char *path = mr_path_join(dir, "config.json", err);
-    int rc = path ? mr_json_load(&config, path, err) : MR_ERR_MEMORY, n = e->config->n_labels;
+    int rc = read_config(&e->packed, model, &config, err), n = e->config->n_labels;
     json_t *names = json_object_get(config, "id2label");
     e->names = calloc((size_t)n, sizeof *e->names);
     if (rc == 0 && !e->names)
-        rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
+        rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", model);
     for (int i = 0; rc == 0 && i < n; i++) {
         (void)snprintf(e->names[i], sizeof *e->names, "%d", i);
         if (json_object_size(names) > 0 && !json_string_value(json_object_get(names, e->names[i])))
-            rc = mr_fail(err, MR_ERR_FORMAT, "%s: \"id2label\" has no name for label %d", path, i);
+            rc = mr_fail(err, MR_ERR_FORMAT, "%s: \"id2label\" has no name for label %d", model, i);
         (void)snprintf(e->names[i], sizeof *e->names, "LABEL_%d", i);
     }
     if (rc == 0 && json_object_size(names) > 0)
         e->labels = json_incref(names);
     json_decref(config);
-    free(path);
     return rc;
 }
 
-static int open_tokenizer(struct mr_encoder *e, const char *dir, struct mr_error *err)
+static int take_tokenizer(struct mr_encoder *e, const char *model, struct mr_error *err)
 {
-    int rc = mr_tokenizer_open(&e->tokenizer, dir, err);
-    if (rc)
-        return rc;
-    e->frame = mr_tokenizer_frame(e->tokenizer);
+    const struct mr_tokenizer *tokenizer = e->packed.tokenizer;
+    e->frame = mr_tokenizer_frame(tokenizer);
     if (!e->frame)
         return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s: its tokenizer is byte-level BPE, not WordPiece", dir);
-    int size = mr_tokenizer_vocab_size(e->tokenizer);
+                       "%s: its tokenizer is byte-level BPE, not WordPiece", model);
+    int size = mr_tokenizer_vocab_size(tokenizer);
     if (size > e->config->vocab_size)
         return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: the tokenizer has ids up to %d, but the model's vocabulary has %d", dir,
-                       size - 1, e->config->vocab_size);
+                       "%s: the tokenizer has ids up to %d, but the model's vocabulary has %d",
+                       model, size - 1, e->config->vocab_size);
     return 0;
 }
 
@@ -60,44 +67,54 @@ static int stopped(void *arg, size_t done, size_t total)
     return mr_device_stop ? 1 : 0;
 }
 
-static int open_encoder(struct mr_encoder *e, const char *dir, const char *device,
-                        const struct mr_encoder_options *opt, struct mr_error *err)
+static int load(struct mr_encoder *e, const char *model, bool weights,
+                const struct mr_encoder_options *opt, struct mr_error *err)
 {
-    bool cpu = !device || strcmp(device, "cpu:") == 0;
-    const struct mr_pack_options pack = {.encoder = true,
+    const struct mr_pack_options pack = {.wanted = MR_ENCODER,
+                                         .text = true,
                                          .smooth = true,
-                                         .describe = cpu,
-                                         .calibrate = cpu ? NULL : opt->calibrate,
+                                         .describe = !weights,
+                                         .verify = opt->verify,
+                                         .calibrate = weights ? opt->calibrate : NULL,
                                          .progress = stopped};
-    int rc = cpu ? 0 : mr_device_open(&e->dev, device, err);
+    int rc = mr_packed_load(&e->packed, model, &pack, err);
+    e->config = &e->packed.config;
+    if (rc == 0 && weights && opt->calibrate && !e->packed.checkpoint)
+        return mr_fail(err, MR_ERR_USAGE, "%s: is packed already; it cannot be calibrated now",
+                       model);
     if (rc == 0)
-        rc = mr_pack_directory(&e->packed, dir, &pack, err);
-    if (rc)
-        return rc;
-    e->config = mr_checkpoint_config(e->packed.checkpoint);
-    e->max_tokens = e->config->n_positions;
-    rc = open_tokenizer(e, dir, err);
-    if (!rc)
-        rc = mr_pooling_read(dir, &e->pooling, &e->max_tokens, err);
-    if (e->max_tokens > e->config->n_positions)
-        e->max_tokens = e->config->n_positions;
-    if (!rc)
-        rc = read_labels(e, dir, err);
-    if (!rc && device)
-        rc = cpu ? mr_cpu_open(&e->cpu, e->packed.checkpoint, err)
-                 : mr_encode_open(&e->device, &e->packed, e->dev, opt->two_pass, err);
-    return rc ? rc : mr_cpu_heads_open(&e->heads, e->packed.checkpoint, err);
+        rc = take_tokenizer(e, model, err);
+    return rc ? rc : read_labels(e, model, err);
 }
 
-int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *device,
+static int open_encoder(struct mr_encoder *e, const char *model, const char *device,
+                        const struct mr_encoder_options *opt, struct mr_error *err)
+{
+    bool cpu = device && strcmp(device, "cpu:") == 0;
+    int rc = device && !cpu ? mr_device_open(&e->dev, device, err) : 0;
+    if (rc == 0)
+        rc = load(e, model, device && !cpu, opt, err);
+    if (rc == 0 && cpu)
+        rc = e->packed.checkpoint
+                 ? mr_cpu_open(&e->cpu, e->packed.checkpoint, err)
+                 : mr_fail(err, MR_ERR_UNSUPPORTED,
+                           "cpu: computes from the fp32 checkpoint; give the Hugging Face "
+                           "directory, or name an engine with --device");
+    if (rc == 0 && e->dev)
+        rc = mr_encode_open(&e->device, &e->packed, e->dev, opt->two_pass, err);
+    return rc ? rc
+              : mr_cpu_heads_open(&e->heads, e->config, e->packed.heads, &e->packed.embedding, err);
+}
+
+int mr_encoder_open(struct mr_encoder **encoder, const char *model, const char *device,
                     const struct mr_encoder_options *opt, struct mr_error *err)
 {
     static const struct mr_encoder_options none;
     *encoder = NULL;
     struct mr_encoder *e = calloc(1, sizeof *e);
     if (!e)
-        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
-    int rc = open_encoder(e, dir, device, opt ? opt : &none, err);
+        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", model);
+    int rc = open_encoder(e, model, device, opt ? opt : &none, err);
     if (rc) {
         mr_encoder_close(e);
         return rc;
@@ -115,7 +132,6 @@ void mr_encoder_close(struct mr_encoder *encoder)
     mr_encode_close(encoder->device);
     mr_device_close(encoder->dev);
     mr_packed_close(&encoder->packed);
-    mr_tokenizer_close(encoder->tokenizer);
     json_decref(encoder->labels);
     free(encoder->names);
     free(encoder);
@@ -126,6 +142,10 @@ void mr_encoder_get_info(const struct mr_encoder *encoder, struct mr_encoder_inf
     const struct mr_config *c = encoder->config;
     bool labels = mr_cpu_heads_have(encoder->heads, MR_HEAD_LABELS);
     *info = (struct mr_encoder_info){
+        .kind = mr_packed_kind(&encoder->packed),
+        .smoothed = encoder->packed.smooth,
+        .calibrated = encoder->packed.calibrated,
+        .file_bytes = encoder->packed.map.size,
         .architecture = mr_arch_of(c)->title,
         .parameters = mr_config_parameters(c),
         .vocab_size = c->vocab_size,
@@ -134,8 +154,8 @@ void mr_encoder_get_info(const struct mr_encoder *encoder, struct mr_encoder_inf
         .n_layer = c->n_layer,
         .n_head = c->n_head,
         .n_inner = c->n_inner,
-        .max_tokens = encoder->max_tokens,
-        .pooling = encoder->pooling,
+        .max_tokens = encoder->packed.max_tokens,
+        .pooling = encoder->packed.pooling,
         .stream_bytes = (uint64_t)mr_stream_beats(c, MR_FORMAT_MXINT8, 1) * MR_BEAT,
         .words = mr_cpu_heads_have(encoder->heads, MR_HEAD_WORDS),
         .n_labels = labels ? c->n_labels : 0,
@@ -155,7 +175,7 @@ const char *mr_encoder_label(const struct mr_encoder *encoder, int label)
 
 const char *mr_encoder_token(const struct mr_encoder *encoder, int32_t id, size_t *size)
 {
-    return mr_tokenizer_bytes(encoder->tokenizer, id, size);
+    return mr_tokenizer_bytes(encoder->packed.tokenizer, id, size);
 }
 
 int mr_encoder_need(const struct mr_encoder *e, enum mr_head head, const char *what,
@@ -226,14 +246,15 @@ int mr_encoder_frame(const struct mr_encoder *e, const struct mr_encoder_text *t
                      struct mr_framed *framed, struct mr_error *err)
 {
     struct mr_tokens a = {0}, b = {0};
-    int most = text->most > 0 && text->most < e->max_tokens ? text->most : e->max_tokens;
+    int most =
+        text->most > 0 && text->most < e->packed.max_tokens ? text->most : e->packed.max_tokens;
     size_t around = text->pair ? 3 : 2, room = (size_t)most - around;
     int rc = text->ids ? take_ids(e, text, &a, err)
-                       : mr_tokenizer_encode(e->tokenizer, text->text, text->size, MR_SPECIAL_PARSE,
-                                             &a, err);
+                       : mr_tokenizer_encode(e->packed.tokenizer, text->text, text->size,
+                                             MR_SPECIAL_PARSE, &a, err);
     if (rc == 0 && text->pair)
-        rc = mr_tokenizer_encode(e->tokenizer, text->pair, text->pair_size, MR_SPECIAL_PARSE, &b,
-                                 err);
+        rc = mr_tokenizer_encode(e->packed.tokenizer, text->pair, text->pair_size, MR_SPECIAL_PARSE,
+                                 &b, err);
     if (rc == 0 && (size_t)most < around + (a.count + b.count > 0))
         rc = mr_fail(err, MR_ERR_FIT, "%d tokens are too few for any text", most);
     if (rc == 0 && text->pair && e->config->n_types < 2)

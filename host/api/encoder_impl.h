@@ -18,12 +18,9 @@ struct mr_encoder {
     struct mr_device *dev;
     struct mr_encode *device;
     struct mr_cpu_heads *heads;
-    struct mr_tokenizer *tokenizer;
-    const struct mr_frame *frame;
-    json_t *labels;    // "id2label" of config.json, or NULL
-    char (*names)[24]; // of labels without one: "LABEL_3"
-    int max_tokens;
-    enum mr_pooling pooling;
+    const struct mr_frame *frame; // of packed.tokenizer
+    json_t *labels;               // "id2label" of config.json, or NULL
+    char (*names)[24];            // of labels without one: "LABEL_3"
 };
 
 // A text as the model reads it: [CLS] text [SEP], and pair [SEP] of type 1. Zero-initialise.

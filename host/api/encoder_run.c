@@ -72,7 +72,7 @@ static void pool(const float *rows, int count, int width, enum mr_pooling poolin
 int mr_encoder_embed_framed(struct mr_encoder *e, int count, const struct mr_framed *framed,
                             const struct mr_embed_options *opt, float *out, struct mr_error *err)
 {
-    const struct mr_embed_options own = {.pooling = e->pooling};
+    const struct mr_embed_options own = {.pooling = e->packed.pooling};
     opt = opt ? opt : &own;
     size_t width = (size_t)e->config->n_embd, total = 0;
     for (int i = 0; i < count; i++)

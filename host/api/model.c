@@ -45,7 +45,7 @@ static struct mr_pack_options pack_options(const struct mr_load_options *opt)
         .adapter = opt->adapter,
         .describe = opt->describe,
         .text = opt->text,
-        .encoder = opt->encoder,
+        .wanted = opt->encoder ? MR_ENCODER : MR_DECODER,
         .progress = watch,
         .arg = (void *)(uintptr_t)opt,
     };
@@ -92,21 +92,13 @@ static uint64_t bytes_of(const struct mr_packed *p, enum mr_dtype dtype)
     return p->embedding.dtype == dtype ? p->embedding.bytes + p->positions.bytes : 0;
 }
 
-static enum mr_model_kind kind_of(const struct mr_packed *p)
-{
-    if (!p->checkpoint)
-        return p->map.data ? MR_KIND_PACKED : MR_KIND_SYNTHETIC;
-    return mr_checkpoint_kind(p->checkpoint) == MR_CHECKPOINT_TORCH ? MR_KIND_TORCH
-                                                                    : MR_KIND_SAFETENSORS;
-}
-
 void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
 {
     const struct mr_packed *p = &model->packed;
     const struct mr_config *c = &p->config;
     uint64_t wbeats = (uint64_t)mr_dims_of(c).w / 64, scales = (2 * wbeats + 63) / 64;
     *info = (struct mr_model_info){
-        .kind = kind_of(p),
+        .kind = mr_packed_kind(p),
         .files = p->checkpoint ? (int)mr_checkpoint_files(p->checkpoint)
                  : p->map.data ? 1
                                : 0,
@@ -162,6 +154,7 @@ int mr_model_pack(const char *dir, const char *path, const struct mr_load_option
     static const struct mr_load_options defaults;
     struct mr_pack_options pack = pack_options(opt ? opt : &defaults);
     struct mr_pack_result result;
+    pack.wanted = MR_EITHER;
     int rc = mr_pack_file(dir, path, &pack, &result, err);
     if (rc < 0)
         return rc;
@@ -188,7 +181,7 @@ int mr_model_compare_weights(const struct mr_model *model, const char *dir,
     struct mr_checkpoint *checkpoint;
     *list = NULL;
     *count = 0;
-    int rc = mr_checkpoint_open(&checkpoint, dir, err);
+    int rc = mr_checkpoint_open_either(&checkpoint, dir, err);
     if (rc == 0)
         rc = mr_report(&model->packed, checkpoint, &mr_device_stop, list, count, err);
     mr_checkpoint_close(checkpoint);

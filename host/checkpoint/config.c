@@ -330,10 +330,8 @@ static int refuse_kind(const struct mr_config *c, const char *where, struct mr_e
                          where, title);
 }
 
-enum kind { DECODER, ENCODER, EITHER };
-
-static int parse_kind(struct mr_config *config, const void *text, size_t size, const char *where,
-                      enum kind kind, struct mr_error *err)
+int mr_config_parse(struct mr_config *config, const void *text, size_t size, enum mr_wanted wanted,
+                    const char *where, struct mr_error *err)
 {
     *config = (struct mr_config){0};
     json_t *json;
@@ -342,17 +340,11 @@ static int parse_kind(struct mr_config *config, const void *text, size_t size, c
         return rc;
     rc = parse(config, json, where, err);
     json_decref(json);
-    bool other = !rc && kind != EITHER && config->arch->encoder != (kind == ENCODER);
+    bool other = !rc && wanted != MR_EITHER && config->arch->encoder != (wanted == MR_ENCODER);
     return other ? refuse_kind(config, where, err) : rc;
 }
 
-int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,
-                    struct mr_error *err)
-{
-    return parse_kind(config, text, size, where, DECODER, err);
-}
-
-static int load_kind(struct mr_config *config, const char *path, enum kind kind,
+static int load_kind(struct mr_config *config, const char *path, enum mr_wanted wanted,
                      struct mr_error *err)
 {
     *config = (struct mr_config){0};
@@ -360,46 +352,46 @@ static int load_kind(struct mr_config *config, const char *path, enum kind kind,
     int rc = mr_file_map(&file, path, err);
     if (rc)
         return rc;
-    rc = parse_kind(config, file.data, file.size, path, kind, err);
+    rc = mr_config_parse(config, file.data, file.size, wanted, path, err);
     mr_file_unmap(&file);
     return rc;
 }
 
 int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err)
 {
-    return load_kind(config, path, DECODER, err);
+    return load_kind(config, path, MR_DECODER, err);
 }
 
 int mr_config_load_encoder(struct mr_config *config, const char *path, struct mr_error *err)
 {
-    return load_kind(config, path, ENCODER, err);
+    return load_kind(config, path, MR_ENCODER, err);
 }
 
 int mr_config_load_either(struct mr_config *config, const char *path, struct mr_error *err)
 {
-    return load_kind(config, path, EITHER, err);
+    return load_kind(config, path, MR_EITHER, err);
 }
 
-static int load_from(struct mr_config *config, const char *dir, enum kind kind,
+static int load_from(struct mr_config *config, const char *dir, enum mr_wanted wanted,
                      struct mr_error *err)
 {
     *config = (struct mr_config){0};
     char *path = mr_path_join(dir, "config.json", err);
     if (!path)
         return MR_ERR_MEMORY;
-    int rc = load_kind(config, path, kind, err);
+    int rc = load_kind(config, path, wanted, err);
     free(path);
     return rc;
 }
 
 int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err)
 {
-    return load_from(config, dir, DECODER, err);
+    return load_from(config, dir, MR_DECODER, err);
 }
 
 int mr_config_load_either_from(struct mr_config *config, const char *dir, struct mr_error *err)
 {
-    return load_from(config, dir, EITHER, err);
+    return load_from(config, dir, MR_EITHER, err);
 }
 
 // ---- dropout -----------------------------------------------------------------------------------

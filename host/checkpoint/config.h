@@ -27,9 +27,12 @@ int mr_config_load_either(struct mr_config *config, const char *path, struct mr_
 // That of a directory.
 int mr_config_load_either_from(struct mr_config *config, const char *dir, struct mr_error *err);
 
-// mr_config_load() for a config.json in memory; `where` names it in messages.
-int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,
-                    struct mr_error *err);
+// Which models a caller takes.
+enum mr_wanted { MR_DECODER, MR_ENCODER, MR_EITHER };
+
+// A config.json in memory; `where` names it in messages.
+int mr_config_parse(struct mr_config *config, const void *text, size_t size, enum mr_wanted wanted,
+                    const char *where, struct mr_error *err);
 
 // Rates of dropout that config.json of `dir` has, which training leaves out: "attn_pdrop 0.1, ..".
 // Empty if there are none. A key that is missing has the value that transformers gives it.

@@ -108,24 +108,28 @@ static int encoder_json(const struct mr_encoder *encoder, const struct mr_encode
     for (int k = 0; k < i->n_labels; k++)
         json_array_append_new(labels, json_string(mr_encoder_label(encoder, k)));
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:o, s:b, s:I}", "architecture",
-        i->architecture, "parameters", (json_int_t)i->parameters, "vocab_size", i->vocab_size,
-        "n_positions", i->n_positions, "n_embd", i->n_embd, "n_layer", i->n_layer, "n_head",
-        i->n_head, "n_inner", i->n_inner, "max_tokens", i->max_tokens, "pooling", pooling_name(i),
-        "masked_words", i->words, "labels", labels, "labels_tokens", i->by_token, "stream_bytes",
-        (json_int_t)i->stream_bytes));
+        "{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:o, s:b, s:I}", "kind",
+        kind_name(i->kind, true), "architecture", i->architecture, "parameters",
+        (json_int_t)i->parameters, "vocab_size", i->vocab_size, "n_positions", i->n_positions,
+        "n_embd", i->n_embd, "n_layer", i->n_layer, "n_head", i->n_head, "n_inner", i->n_inner,
+        "max_tokens", i->max_tokens, "pooling", pooling_name(i), "masked_words", i->words, "labels",
+        labels, "labels_tokens", i->by_token, "stream_bytes", (json_int_t)i->stream_bytes));
 }
 
 static void print_encoder(const char *path, const struct mr_encoder *encoder,
                           const struct mr_encoder_info *i)
 {
     bool small = i->parameters < 1000000;
-    printf("%s: %s, an encoder, %.1f %s parameters without heads\n", path, i->architecture,
-           (double)i->parameters / (small ? 1e3 : 1e6), small ? "thousand" : "million");
+    printf("%s: %s, an encoder, %.1f %s parameters without heads (%s)\n", path, i->architecture,
+           (double)i->parameters / (small ? 1e3 : 1e6), small ? "thousand" : "million",
+           kind_name(i->kind, false));
     printf("  layers %d, n_embd %d, heads %d, n_inner %d\n", i->n_layer, i->n_embd, i->n_head,
            i->n_inner);
     printf("  vocabulary %d, positions %d, texts of at most %d tokens\n", i->vocab_size,
            i->n_positions, i->max_tokens);
+    if (i->kind == MR_KIND_PACKED)
+        print_line("file", i->file_bytes,
+                   i->calibrated ? ", version 1, calibrated" : ", version 1");
     printf("  embed      pooling %s\n", pooling_name(i));
     if (i->words)
         printf("  fill-mask  there is a head for masked words\n");
@@ -136,7 +140,8 @@ static void print_encoder(const char *path, const struct mr_encoder *encoder,
         printf("%s %s", k ? "," : "", mr_encoder_label(encoder, k));
     if (i->n_labels > 0)
         printf(i->n_labels > 8 ? ", ...\n" : "\n");
-    printf("  runs on    cpu: and engines, in mxint8; a run reads weights of ");
+    printf("  runs on    %s, in mxint8; a run reads weights of ",
+           i->kind == MR_KIND_PACKED ? "engines" : "cpu: and engines");
     print_bytes(i->stream_bytes);
     printf("\n");
 }
@@ -146,7 +151,8 @@ static int show_encoder(const struct cli_common *c)
     struct mr_error err = {0};
     struct mr_encoder *encoder;
     struct mr_encoder_info i;
-    if (mr_encoder_open(&encoder, c->model, "cpu:", NULL, &err) < 0)
+    const struct mr_encoder_options opt = {.verify = c->load.verify};
+    if (mr_encoder_open(&encoder, c->model, NULL, &opt, &err) < 0)
         return cli_fail(&err);
     mr_encoder_get_info(encoder, &i);
     int status = EXIT_OK;

@@ -229,7 +229,8 @@ static int serve_encoder(struct args *a)
     struct mr_encoder *encoder;
     struct mr_serve *server = NULL;
     struct screen screen = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    const struct mr_encoder_options opt = {a->c.session.two_pass, a->c.load.calibrate};
+    const struct mr_encoder_options opt = {.two_pass = a->c.session.two_pass,
+                                           .calibrate = a->c.load.calibrate};
     int rc = mr_encoder_open(&encoder, a->c.model, a->c.device, &opt, &err);
     if (rc < 0)
         return cli_fail(&err);

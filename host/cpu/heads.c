@@ -33,33 +33,31 @@ static int load(struct mr_cpu_heads *h, const struct mr_tensor *t, const float *
     return rc ? mr_fail(err, rc, "%s: cannot read its %zu elements", t->name, t->count) : 0;
 }
 
-static int load_all(struct mr_cpu_heads *h, const struct mr_checkpoint *checkpoint,
-                    struct mr_error *err)
+static int load_all(struct mr_cpu_heads *h, const struct mr_tensor *tensors,
+                    const struct mr_tensor *words, struct mr_error *err)
 {
     const struct mr_arch *arch = mr_arch_of(h->config);
     int rc = mr_blas_load(err), count[MR_HEADS] = {0};
     for (int i = 0; i < arch->n_heads && rc == 0; i++) {
-        const struct mr_tensor *t = mr_checkpoint_head(checkpoint, i);
         enum mr_head head = arch->heads[i].head;
-        if (t && !arch->heads[i].copy_of && count[head] < MOST)
-            rc = load(h, t, &h->of[head][count[head]++], err);
+        if (tensors[i].count > 0 && count[head] < MOST)
+            rc = load(h, &tensors[i], &h->of[head][count[head]++], err);
     }
     if (rc == 0 && mr_cpu_heads_have(h, MR_HEAD_WORDS))
-        rc = load(h,
-                  mr_checkpoint_item(checkpoint, h->config->n_layer, arch->tables.items, MR_WEIGHT),
-                  &h->of[MR_HEAD_WORDS][MOST - 1], err);
+        rc = load(h, words, &h->of[MR_HEAD_WORDS][MOST - 1], err);
     return rc;
 }
 
-int mr_cpu_heads_open(struct mr_cpu_heads **heads, const struct mr_checkpoint *checkpoint,
+int mr_cpu_heads_open(struct mr_cpu_heads **heads, const struct mr_config *config,
+                      const struct mr_tensor *tensors, const struct mr_tensor *words,
                       struct mr_error *err)
 {
     *heads = NULL;
     struct mr_cpu_heads *h = calloc(1, sizeof *h);
     if (!h)
         return mr_fail(err, MR_ERR_MEMORY, "out of memory for the model's heads");
-    h->config = mr_checkpoint_config(checkpoint);
-    int rc = load_all(h, checkpoint, err);
+    h->config = config;
+    int rc = load_all(h, tensors, words, err);
     if (rc) {
         mr_cpu_heads_close(h);
         return rc;

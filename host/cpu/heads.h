@@ -3,12 +3,16 @@
 #ifndef MILLRACE_CPU_HEADS_H
 #define MILLRACE_CPU_HEADS_H
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/tensor.h"
+#include "model/arch.h"
 
 struct mr_cpu_heads;
 
-// Those heads that the checkpoint has. It is borrowed. On failure *heads is NULL.
-int mr_cpu_heads_open(struct mr_cpu_heads **heads, const struct mr_checkpoint *checkpoint,
+// Those heads that the model has (config->heads): tensors[MR_HEAD_TENSORS] in order of its
+// architecture's list, of copies with count = 0; words: the table of tokens. All are borrowed. On
+// failure *heads is NULL.
+int mr_cpu_heads_open(struct mr_cpu_heads **heads, const struct mr_config *config,
+                      const struct mr_tensor *tensors, const struct mr_tensor *words,
                       struct mr_error *err);
 void mr_cpu_heads_close(struct mr_cpu_heads *heads); // NULL is allowed
 

@@ -47,8 +47,10 @@ void mr_engine_limits(const struct mr_geometry *g, const struct mr_config *model
 int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct mr_config *model,
                    bool two_pass, struct mr_error *err)
 {
-    int rc = mr_config_on_engine(model, err);
-    return rc < 0 ? rc : mr_engine_holds(g, config, model, two_pass, err);
+    if (mr_arch_of(model)->encoder)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s is an encoder, which writes no text",
+                       mr_arch_of(model)->title);
+    return mr_engine_holds(g, config, model, two_pass, err);
 }
 
 int mr_engine_holds(const struct mr_geometry *g, const char *config, const struct mr_config *model,
@@ -81,12 +83,7 @@ void mr_engine_exceeds(const struct mr_config *model, char *text, size_t size)
         fewest = over < fewest ? over : fewest;
     }
     struct mr_engine_limit l[MR_ENGINE_LIMITS];
-    struct mr_error err = {0};
     size_t used = 0;
-    if (mr_config_on_engine(model, &err) < 0) {
-        (void)snprintf(text, size, "%s", err.text);
-        return;
-    }
     mr_engine_limits(&nearest->g, model, false, l);
     for (int k = 0; fewest > 0 && k < MR_ENGINE_LIMITS; k++)
         if (l[k].need > l[k].have && used < size) {

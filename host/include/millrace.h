@@ -61,7 +61,7 @@ struct mr_load_options {
     // (they always are when weights are wanted).
     bool describe, verify;
     bool text;    // refuse a model without a tokenizer, before its weights are read or made
-    bool encoder; // the directory is an encoder's, for a timeline: it has no sessions and no text
+    bool encoder; // it is an encoder, for a timeline or a comparison: it has no sessions
     // Called now and then while weights are quantised, made from a seed or checked, with bytes of
     // the checkpoint, of the weights or of the file's tensors done and in all; a non-zero return
     // stops with MR_ERR_INTERRUPTED. May be NULL.
@@ -595,26 +595,30 @@ struct mr_encoder;
 enum mr_pooling { MR_POOLING_MEAN, MR_POOLING_CLS };
 
 struct mr_encoder_info {
+    enum mr_model_kind kind;
     const char *architecture; // "BERT"
     uint64_t parameters;      // without heads
     int vocab_size, n_positions, n_embd, n_layer, n_head, n_inner;
-    int max_tokens;          // of a text, with those around it
-    enum mr_pooling pooling; // as the directory says, else the mean
-    uint64_t stream_bytes;   // of its weights on a device, which each run reads once
-    bool words;              // mr_encoder_fill() works
-    int n_labels;            // of its classifier; 0: it has none
-    bool by_token;           // which is for each token
+    int max_tokens;            // of a text, with those around it
+    enum mr_pooling pooling;   // as the directory says, else the mean
+    bool smoothed, calibrated; // a packed file's weights
+    uint64_t file_bytes;       // of a packed file
+    uint64_t stream_bytes;     // of its weights on a device, which each run reads once
+    bool words;                // mr_encoder_fill() works
+    int n_labels;              // of its classifier; 0: it has none
+    bool by_token;             // which is for each token
 };
 
 struct mr_encoder_options {
     bool two_pass;         // on a device: as in struct mr_session_options; half the rows a run
     const char *calibrate; // on a device: as in struct mr_load_options; a file of texts, one a line
+    bool verify;           // device NULL: compare the checksums of a packed file's tensors, too
 };
 
-// A Hugging Face directory of an encoder with its tokenizer. On a device other than "cpu:" the
-// weights are MXINT8. device NULL: for its tokens and labels alone; nothing is computed. opt NULL:
-// one pass, no calibration.
-int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *device,
+// An encoder with its tokenizer: a Hugging Face directory or, except on "cpu:", a packed file. On a
+// device other than "cpu:" the weights are MXINT8. device NULL: for its tokens and labels alone;
+// nothing is computed. opt NULL: one pass, no calibration.
+int mr_encoder_open(struct mr_encoder **encoder, const char *model, const char *device,
                     const struct mr_encoder_options *opt, struct mr_error *err);
 void mr_encoder_close(struct mr_encoder *encoder);
 void mr_encoder_get_info(const struct mr_encoder *encoder, struct mr_encoder_info *info);

@@ -93,16 +93,6 @@ struct mr_config mr_config_to_train(const struct mr_config *c)
     return trained;
 }
 
-int mr_config_on_engine(const struct mr_config *c, struct mr_error *err)
-{
-    if (mr_arch_of(c)->encoder)
-        return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s is an encoder: embed, fill-mask, classify and train run it on devices; "
-                       "it writes no text, and is not packed",
-                       mr_arch_of(c)->title);
-    return 0;
-}
-
 const struct mr_list *mr_items_of(const struct mr_config *c, int layer)
 {
     const struct mr_arch *arch = mr_arch_of(c);

@@ -36,10 +36,6 @@ const char *mr_function_name(unsigned function);
 unsigned mr_function_named(const char *name);
 void mr_config_set_function(struct mr_config *c, unsigned function);
 
-// Whether the engine computes what the configuration says, at any size: MR_ERR_UNSUPPORTED, with
-// what it lacks. The fp32 reference computes all that a configuration can say.
-int mr_config_on_engine(const struct mr_config *c, struct mr_error *err);
-
 // The items of layer 0..n_layer - 1, or, for n_layer, those behind the last block, for -1 those in
 // front of the first.
 const struct mr_list *mr_items_of(const struct mr_config *c, int layer);

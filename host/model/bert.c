@@ -71,6 +71,8 @@ static const struct mr_head_tensor heads[] = {
     TOP(MR_HEAD_SPAN, "qa_outputs", MR_SIZE_TWO),
 };
 
+_Static_assert(sizeof heads / sizeof *heads <= MR_HEAD_TENSORS, "they have places");
+
 // The pooler's tanh is no epilogue of an item: host/train/classifier.c has it.
 static const struct mr_item top[] = {
     {MR_LINEAR, "bert.pooler.dense", "pooler", .from = MR_X, .to = MR_X, .bias = true},

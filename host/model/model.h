@@ -123,6 +123,8 @@ enum mr_head {
     MR_HEADS,
 };
 
+enum { MR_HEAD_TENSORS = 16 }; // of an architecture, at most
+
 enum mr_head_size { MR_SIZE_NONE, MR_SIZE_EMBD, MR_SIZE_VOCAB, MR_SIZE_LABELS, MR_SIZE_TWO };
 
 // A tensor of a head. A head's tensors are all there, or none of them is.

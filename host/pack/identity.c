@@ -23,7 +23,7 @@ static void listed_hashes(const struct mr_packed *p, uint64_t *hash, size_t coun
 static int made_hashes(const struct mr_packed *p, uint64_t *hash, struct mr_error *err)
 {
     const uint8_t *at = p->stream;
-    for (int i = 0; i < mr_arch_of(&p->config)->tables.count; i++) {
+    for (int i = 0; i < mr_packed_tables(&p->config); i++) {
         const struct mr_tensor *e = mr_packed_table(p, i);
         unsigned char *copy = malloc(e->bytes);
         if (!copy || mr_tensor_copy(e, 0, e->count, copy) < 0) {
@@ -48,7 +48,7 @@ int mr_packed_identity(const struct mr_packed *p, uint64_t *identity, struct mr_
     enum { FIXED = 12 };
     uint32_t epsilon;
     const struct mr_arch *arch = mr_arch_of(c);
-    size_t count = (size_t)(mr_stream_items(c) + arch->tables.count);
+    size_t count = (size_t)(mr_stream_items(c) + mr_packed_tables(c));
     uint64_t *words = calloc(FIXED + count, sizeof *words);
     if (!words)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu checksums", count);

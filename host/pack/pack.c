@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/pooling.h"
+
 static int track(void *arg, size_t bytes)
 {
     struct mr_packer *p = arg;
@@ -21,11 +23,12 @@ static int stopped(void *arg)
     return track(arg, 0);
 }
 
-static bool has_tokenizer(const char *dir)
+// vocab.txt is WordPiece, which encoders have.
+static bool has_tokenizer(const char *dir, bool encoder)
 {
-    static const char *const names[] = {"tokenizer.json", "vocab.json"};
+    static const char *const names[] = {"tokenizer.json", "vocab.json", "vocab.txt"};
     bool found = false;
-    for (int i = 0; i < 2 && !found; i++) {
+    for (int i = 0; i < (encoder ? 3 : 2) && !found; i++) {
         char *path = mr_path_join(dir, names[i], NULL);
         found = path && mr_file_exists(path);
         free(path);
@@ -33,16 +36,42 @@ static bool has_tokenizer(const char *dir)
     return found;
 }
 
-// Configuration and tables of the checkpoint.
+// Configuration, tables and heads of the checkpoint.
 static void take_tables(struct mr_packed *packed)
 {
     const struct mr_config *c = mr_checkpoint_config(packed->checkpoint);
-    const struct mr_list *tables = &mr_arch_of(c)->tables;
+    const struct mr_arch *arch = mr_arch_of(c);
     struct mr_tensor *to[] = {&packed->embedding, &packed->positions, &packed->types};
     packed->config = *c;
     packed->stream_bytes = (size_t)mr_stream_beats(c, packed->format, 1) * MR_BEAT;
-    for (int i = 0; i < tables->count; i++)
-        *to[i] = *mr_checkpoint_item(packed->checkpoint, c->n_layer, &tables->items[i], MR_WEIGHT);
+    for (int i = 0; i < arch->tables.count; i++)
+        *to[i] =
+            *mr_checkpoint_item(packed->checkpoint, c->n_layer, &arch->tables.items[i], MR_WEIGHT);
+    for (int i = 0; i < arch->n_heads; i++)
+        if (mr_checkpoint_head(packed->checkpoint, i) && !arch->heads[i].copy_of)
+            packed->heads[i] = *mr_checkpoint_head(packed->checkpoint, i);
+}
+
+static int open_checkpoint(struct mr_checkpoint **checkpoint, const char *dir,
+                           const struct mr_pack_options *opt, struct mr_error *err)
+{
+    if (opt->adapter || opt->wanted == MR_DECODER)
+        return mr_checkpoint_open_adapted(checkpoint, dir, opt->adapter, err);
+    return opt->wanted == MR_ENCODER ? mr_checkpoint_open_encoder(checkpoint, dir, err)
+                                     : mr_checkpoint_open_either(checkpoint, dir, err);
+}
+
+// How an encoder's texts become rows.
+static int take_pooling(struct mr_packed *packed, const char *dir, struct mr_error *err)
+{
+    int most = packed->config.n_positions;
+    packed->max_tokens = most;
+    int rc = mr_pooling_read(dir, &packed->pooling, &packed->max_tokens, err);
+    packed->max_tokens = packed->max_tokens < most ? packed->max_tokens : most;
+    return rc == 0 && packed->format != MR_FORMAT_MXINT8
+               ? mr_fail(err, MR_ERR_UNSUPPORTED, "%s: the weights of %s are mxint8 alone", dir,
+                         mr_arch_of(&packed->config)->title)
+               : rc;
 }
 
 static int open_model(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
@@ -50,22 +79,18 @@ static int open_model(struct mr_packed *packed, const char *dir, const struct mr
 {
     *packed = (struct mr_packed){
         .format = opt->format, .smooth = opt->smooth, .calibrated = opt->calibrate != NULL};
-    int rc = opt->encoder ? mr_checkpoint_open_encoder(&packed->checkpoint, dir, err)
-                          : mr_checkpoint_open_adapted(&packed->checkpoint, dir, opt->adapter, err);
-    if (rc == 0 && (opt->encoder ? opt->calibrate != NULL : has_tokenizer(dir)))
-        rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
-    if (rc == 0 && opt->text)
-        rc = mr_packed_need_tokenizer(packed, err);
+    int rc = open_checkpoint(&packed->checkpoint, dir, opt, err);
     if (rc < 0)
         return rc;
     take_tables(packed);
-    if (!opt->encoder && packed->positions.count &&
-        packed->positions.dtype != packed->embedding.dtype)
-        return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s: %s is %s and %s is %s; save both in the same type", dir,
-                       packed->embedding.name, mr_dtype_name(packed->embedding.dtype),
-                       packed->positions.name, mr_dtype_name(packed->positions.dtype));
-    return 0;
+    bool encoder = mr_arch_of(&packed->config)->encoder;
+    if (has_tokenizer(dir, encoder))
+        rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
+    if (rc == 0 && opt->text)
+        rc = mr_packed_need_tokenizer(packed, err);
+    if (rc == 0)
+        rc = encoder ? take_pooling(packed, dir, err) : mr_packed_one_type(packed, dir, err);
+    return rc;
 }
 
 int mr_packer_describe(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
@@ -119,7 +144,7 @@ void mr_packer_close(struct mr_packer *p)
 int mr_packer_tables(struct mr_packer *p, struct mr_sink *sink, struct mr_packed_tensor *t,
                      struct mr_error *err)
 {
-    int tables = mr_arch_of(&p->packed->config)->tables.count, rc = 0;
+    int tables = mr_packed_tables(&p->packed->config), rc = 0;
     for (int i = 0; i < tables; i++)
         p->output_bytes += t[i].size;
     for (int i = 0; i < tables && rc == 0; i++) {

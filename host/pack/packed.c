@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/error.h"
+#include "pack/packed_format.h"
 
 int mr_packed_need_tokenizer(const struct mr_packed *packed, struct mr_error *err)
 {
@@ -15,9 +16,18 @@ int mr_packed_need_tokenizer(const struct mr_packed *packed, struct mr_error *er
             "synthetic: weights have no tokenizer and no text; bench, trace, info and plan "
             "take them");
     return mr_fail(err, MR_ERR_FORMAT,
-                   "the model has no tokenizer; put its tokenizer.json (or vocab.json and "
-                   "merges.txt) into the directory%s",
+                   "the model has no tokenizer; put its tokenizer.json (or %s) into the "
+                   "directory%s",
+                   mr_arch_of(&packed->config)->encoder ? "vocab.txt" : "vocab.json and merges.txt",
                    packed->checkpoint ? "" : " that it was packed from, and pack it again");
+}
+
+enum mr_model_kind mr_packed_kind(const struct mr_packed *packed)
+{
+    if (!packed->checkpoint)
+        return packed->map.data ? MR_KIND_PACKED : MR_KIND_SYNTHETIC;
+    return mr_checkpoint_kind(packed->checkpoint) == MR_CHECKPOINT_TORCH ? MR_KIND_TORCH
+                                                                         : MR_KIND_SAFETENSORS;
 }
 
 void mr_packed_close(struct mr_packed *packed)
@@ -31,5 +41,20 @@ void mr_packed_close(struct mr_packed *packed)
 
 const struct mr_tensor *mr_packed_table(const struct mr_packed *packed, int index)
 {
-    return index == 0 ? &packed->embedding : index == 1 ? &packed->positions : &packed->types;
+    const struct mr_tensor *tables[] = {&packed->embedding, &packed->positions, &packed->types};
+    int rows, cols, head = mr_packed_shape(&packed->config, index, &rows, &cols);
+    return head < 0 ? tables[index] : &packed->heads[head];
+}
+
+int mr_packed_one_type(const struct mr_packed *packed, const char *dir, struct mr_error *err)
+{
+    const struct mr_tensor *first = &packed->embedding;
+    for (int i = 1; i < mr_packed_tables(&packed->config); i++) {
+        const struct mr_tensor *t = mr_packed_table(packed, i);
+        if (t->dtype != first->dtype)
+            return mr_fail(
+                err, MR_ERR_UNSUPPORTED, "%s: %s is %s and %s is %s; save both in the same type",
+                dir, first->name, mr_dtype_name(first->dtype), t->name, mr_dtype_name(t->dtype));
+    }
+    return 0;
 }

@@ -18,7 +18,7 @@ enum { MR_S_CONFIG, MR_S_TOKENIZER, MR_S_TENSORS, MR_S_EMBEDDING, MR_S_STREAM, M
 
 struct mr_packed_section {
     uint32_t id;     // its index + 1
-    uint32_t detail; // of the embedding: its type, see mr_packed_dtype(); else 0
+    uint32_t detail; // of the embedding: see mr_packed_detail(); else 0
     uint64_t offset, size;
     uint64_t hash; // XXH3-64; 0 for embedding and stream, whose tensors have their own
     uint64_t zero[4];
@@ -30,8 +30,9 @@ struct mr_packed_header {
     uint32_t format, flags;
     uint32_t n_sections, zero;
     uint64_t file_bytes;
-    uint64_t hash; // of the header page with this field zero
-    uint64_t zeros[2];
+    uint64_t hash;                // of the header page with this field zero
+    uint32_t pooling, max_tokens; // of an encoder: 1 + enum mr_pooling, and of a text; else 0
+    uint64_t zeros;
     struct mr_packed_section section[MR_S_COUNT];
 };
 
@@ -50,9 +51,18 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is read and 
 
 extern const char mr_packed_magic[8];
 
-// The types that an embedding may have: 0 fp32, 1 fp16, 2 bf16, and their sizes in bytes.
+// The types that an embedding may have: 0 fp32, 1 fp16, 2 bf16, and their sizes in bytes. Its
+// detail is one of them, and in the bits from 8 on the heads of an encoder, 1 << enum mr_head.
 enum { MR_PACKED_DTYPES = 3 };
+#define MR_PACKED_DTYPE(detail) ((detail) & 0xFFU)
+#define MR_PACKED_HEADS(detail) ((detail) >> 8)
 enum mr_dtype mr_packed_dtype(uint32_t kind, size_t *bytes);
+
+// The tensors of the embedding's section: the tables of the description, then those tensors of an
+// encoder's heads (config->heads) that are no copies. Of index 0..mr_packed_tables() - 1 the shape,
+// where cols = 0 is a vector; returns the head's index in its list, or -1 for a table.
+int mr_packed_tables(const struct mr_config *c);
+int mr_packed_shape(const struct mr_config *c, int index, int *rows, int *cols);
 
 // All of a file but for its contents: hashes are zero.
 struct mr_packed_layout {

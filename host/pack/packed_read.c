@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/packed_read.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "checkpoint/foreign.h"
@@ -65,8 +66,7 @@ static int check_header(struct reader *r)
                        (unsigned long long)h->file_bytes);
     if (h->header_bytes != MR_PACKED_PAGE || h->n_sections != MR_S_COUNT ||
         h->format > MR_FORMAT_MXFP4 ||
-        (h->flags & ~(uint32_t)(MR_PACKED_SMOOTHED | MR_PACKED_CALIBRATED)) || h->zero ||
-        h->zeros[0] || h->zeros[1])
+        (h->flags & ~(uint32_t)(MR_PACKED_SMOOTHED | MR_PACKED_CALIBRATED)) || h->zero || h->zeros)
         return mr_fail(r->err, MR_ERR_FORMAT,
                        "%s: the header has values that version %d does not know", r->path,
                        MR_PACKED_VERSION);
@@ -82,7 +82,9 @@ static int check_sections(const struct reader *r)
         bool bulk = i == MR_S_EMBEDDING || i == MR_S_STREAM;
         uint64_t start = (end + MR_PACKED_PAGE - 1) / MR_PACKED_PAGE * MR_PACKED_PAGE;
         if (s->id != i + 1 || s->zero[0] || s->zero[1] || s->zero[2] || s->zero[3] ||
-            s->detail >= (i == MR_S_EMBEDDING ? MR_PACKED_DTYPES : 1) || (bulk && s->hash))
+            (i == MR_S_EMBEDDING ? MR_PACKED_DTYPE(s->detail) >= MR_PACKED_DTYPES
+                                 : s->detail != 0) ||
+            (bulk && s->hash))
             return mr_fail(r->err, MR_ERR_FORMAT, "%s: the entry of section %u (%s) is not valid",
                            r->path, i, section_name[i]);
         if (s->offset != start || start > r->file->size || s->size > r->file->size - start)
@@ -103,14 +105,35 @@ static int check_sections(const struct reader *r)
     return rc < 0 || end == r->file->size ? rc : damaged(r, "bytes follow its last section");
 }
 
+// What the header says of an encoder: the heads that there are, among them those of its class, and
+// how its texts are read. Of other models it says nothing.
+static int check_encoder(const struct reader *r, struct mr_config *c)
+{
+    const struct mr_packed_header *h = &r->header;
+    const struct mr_arch *arch = mr_arch_of(c);
+    uint32_t heads = MR_PACKED_HEADS(h->section[MR_S_EMBEDDING].detail), known = 0;
+    for (int i = 0; i < arch->n_heads; i++)
+        known |= 1U << arch->heads[i].head;
+    bool fits = arch->encoder ? h->format == MR_FORMAT_MXINT8 && h->pooling >= 1 &&
+                                    h->pooling <= MR_POOLING_CLS + 1 && h->max_tokens >= 1 &&
+                                    h->max_tokens <= (uint32_t)c->n_positions
+                              : h->pooling == 0 && h->max_tokens == 0;
+    if (!fits || (heads & ~known) || (c->heads & ~heads))
+        return mr_fail(r->err, MR_ERR_FORMAT, "%s: the header has values that no %s has", r->path,
+                       arch->title);
+    c->heads = heads;
+    return 0;
+}
+
 // The sizes of all sections, and the list of tensors, follow from the configuration.
 static int check_layout(struct reader *r, const struct mr_config *c)
 {
     const struct mr_packed_section *have = r->header.section;
     size_t bytes;
-    int rc = mr_packed_layout_make(&r->layout, c, r->header.format, r->header.flags,
-                                   mr_packed_dtype(have[MR_S_EMBEDDING].detail, &bytes),
-                                   have[MR_S_CONFIG].size, have[MR_S_TOKENIZER].size, r->err);
+    int rc =
+        mr_packed_layout_make(&r->layout, c, r->header.format, r->header.flags,
+                              mr_packed_dtype(MR_PACKED_DTYPE(have[MR_S_EMBEDDING].detail), &bytes),
+                              have[MR_S_CONFIG].size, have[MR_S_TOKENIZER].size, r->err);
     const struct mr_packed_section *need = r->layout.header.section;
     for (int i = 0; i < MR_S_COUNT && rc == 0; i++)
         if (have[i].size != need[i].size)
@@ -141,6 +164,11 @@ static int check_tensors(const struct reader *r, const struct mr_config *config,
     if (rc < 0 || first == r->layout.count)
         return rc;
     char label[MR_NAME] = "the embedding";
+    int rows, cols, head = -1;
+    if (first < r->layout.tables)
+        head = mr_packed_shape(config, (int)first, &rows, &cols);
+    if (head >= 0)
+        (void)snprintf(label, sizeof label, "%s", mr_arch_of(config)->heads[head].name);
     if (first >= r->layout.tables) {
         struct mr_stream_item item =
             mr_stream_item(config, r->header.format, (int)(first - r->layout.tables));
@@ -157,8 +185,6 @@ static void use_sections(struct mr_packed *p, const struct mr_packed_header *h)
 {
     const unsigned char *base = p->map.data;
     const struct mr_packed_section *s = h->section;
-    const struct mr_config *c = &p->config;
-    size_t bytes;
     p->format = h->format == MR_FORMAT_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8;
     p->smooth = h->flags & MR_PACKED_SMOOTHED;
     p->calibrated = h->flags & MR_PACKED_CALIBRATED;
@@ -168,20 +194,28 @@ static void use_sections(struct mr_packed *p, const struct mr_packed_header *h)
     p->tokenizer_bytes = (size_t)s[MR_S_TOKENIZER].size;
     p->stream = base + s[MR_S_STREAM].offset;
     p->stream_bytes = (size_t)s[MR_S_STREAM].size;
-    p->embedding = (struct mr_tensor){.name = "the embedding",
-                                      .dtype = mr_packed_dtype(s[MR_S_EMBEDDING].detail, &bytes),
-                                      .rank = 2,
-                                      .shape = {c->vocab_size, c->n_embd},
-                                      .count = (size_t)c->vocab_size * (size_t)c->n_embd,
-                                      .data = base + s[MR_S_EMBEDDING].offset};
-    p->embedding.bytes = p->embedding.count * bytes;
-    if (mr_arch_positions(mr_arch_of(c))) {
-        p->positions = p->embedding;
-        p->positions.name = "the positions";
-        p->positions.shape[0] = c->n_positions;
-        p->positions.count = (size_t)c->n_positions * (size_t)c->n_embd;
-        p->positions.data += p->embedding.bytes;
-        p->positions.bytes = p->positions.count * bytes;
+    p->pooling = h->pooling == MR_POOLING_CLS + 1 ? MR_POOLING_CLS : MR_POOLING_MEAN;
+    p->max_tokens = (int)h->max_tokens;
+}
+
+static void use_tables(struct mr_packed *p, const struct mr_packed_layout *l)
+{
+    static const char *const names[] = {"the embedding", "the positions", "the types"};
+    struct mr_tensor *tables[] = {&p->embedding, &p->positions, &p->types};
+    size_t bytes;
+    enum mr_dtype dtype =
+        mr_packed_dtype(MR_PACKED_DTYPE(l->header.section[MR_S_EMBEDDING].detail), &bytes);
+    for (int i = 0; i < (int)l->tables; i++) {
+        int rows, cols, head = mr_packed_shape(&p->config, i, &rows, &cols);
+        struct mr_tensor *t = head < 0 ? tables[i] : &p->heads[head];
+        *t = (struct mr_tensor){.name =
+                                    head < 0 ? names[i] : mr_arch_of(&p->config)->heads[head].name,
+                                .dtype = dtype,
+                                .rank = cols ? 2 : 1,
+                                .shape = {rows, cols},
+                                .count = l->tensors[i].size / bytes,
+                                .data = p->map.data + l->tensors[i].offset,
+                                .bytes = l->tensors[i].size};
     }
 }
 
@@ -198,9 +232,12 @@ int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_p
     if (rc == 0)
         rc = check_sections(&r);
     if (rc == 0) {
-        use_sections(packed, &r.header); // but for what needs the configuration
-        rc = mr_config_parse(&packed->config, packed->config_text, packed->config_bytes, path, err);
+        use_sections(packed, &r.header);
+        rc = mr_config_parse(&packed->config, packed->config_text, packed->config_bytes,
+                             opt->wanted, path, err);
     }
+    if (rc == 0)
+        rc = check_encoder(&r, &packed->config);
     if (rc == 0)
         rc = check_layout(&r, &packed->config);
     bool mute = rc == 0 && opt->text && packed->tokenizer_bytes == 0;
@@ -212,7 +249,7 @@ int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_p
         rc = mr_tokenizer_parse(&packed->tokenizer, packed->tokenizer_text, packed->tokenizer_bytes,
                                 path, err);
     if (rc == 0)
-        use_sections(packed, &r.header);
+        use_tables(packed, &r.layout);
     mr_packed_layout_free(&r.layout);
     if (rc < 0)
         mr_packed_close(packed);

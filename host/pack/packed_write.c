@@ -29,7 +29,8 @@ static int read_texts(struct writer *w, const char *dir, const struct mr_config 
         return MR_ERR_MEMORY;
     int rc = mr_file_map(&w->config, path, w->err);
     if (rc == 0)
-        rc = mr_config_parse(&now, w->config.data, w->config.size, path, w->err);
+        rc = mr_config_parse(&now, w->config.data, w->config.size, MR_EITHER, path, w->err);
+    now.heads = expected->heads; // what the weights have, too
     if (rc == 0 && memcmp(&now, expected, sizeof now) != 0)
         rc = mr_fail(w->err, MR_ERR_FORMAT,
                      "%s: has changed since the model was loaded; load it again", path);
@@ -63,12 +64,18 @@ static int check_output(const struct writer *w, const char *dir, const char *pat
 static int begin(struct writer *w, const char *dir, const char *path, const struct mr_packed *p)
 {
     int rc = check_output(w, dir, path);
+    if (rc == 0)
+        rc = mr_packed_one_type(p, dir, w->err);
     if (rc < 0)
         return rc;
     uint32_t flags =
         (p->smooth ? MR_PACKED_SMOOTHED : 0U) | (p->calibrated ? MR_PACKED_CALIBRATED : 0U);
     rc = mr_packed_layout_make(&w->layout, &p->config, p->format, flags, p->embedding.dtype,
                                w->config.size, w->tokenizer.size, w->err);
+    if (mr_arch_of(&p->config)->encoder) {
+        w->layout.header.pooling = (uint32_t)p->pooling + 1;
+        w->layout.header.max_tokens = (uint32_t)p->max_tokens;
+    }
     return rc ? rc : mr_output_open(&w->output, path, w->layout.header.file_bytes, w->err);
 }
 

@@ -29,7 +29,8 @@ int mr_plan_model_of(struct mr_config *model, enum mr_format *format, const char
         return mr_config_load_either(model, config, err);
     }
     struct mr_packed packed;
-    struct mr_pack_options options = {.describe = true}; // its weights are not used
+    struct mr_pack_options options = {.describe = true,
+                                      .wanted = MR_EITHER}; // its weights are not used
     int rc = mr_packed_load(&packed, path, &options, err);
     if (rc < 0)
         return rc;

@@ -384,13 +384,14 @@ static enum MHD_Result show_models(struct exchange *x, const char *url)
     bool list = strcmp(url, "/v1/models") == 0;
     if (!list && strcmp(url + strlen("/v1/models/"), s->opt.model_id) != 0)
         return refuse(x, 404, "there is no such model", "model", "model_not_found");
-    const struct mr_reply_model m = {
-        .id = s->opt.model_id,
-        .format = s->opt.format,
-        .device = s->opt.device,
-        .created = s->created,
-        .n_positions = s->encoder ? s->encoder->max_tokens : s->model->packed.config.n_positions,
-        .texts = s->max_seqs};
+    int positions =
+        s->encoder ? s->encoder->packed.max_tokens : s->model->packed.config.n_positions;
+    const struct mr_reply_model m = {.id = s->opt.model_id,
+                                     .format = s->opt.format,
+                                     .device = s->opt.device,
+                                     .created = s->created,
+                                     .n_positions = positions,
+                                     .texts = s->max_seqs};
     if (mr_reply_models(&x->out, &m, list, NULL) < 0)
         return refuse(x, 500, "no memory for the response", NULL, NULL);
     return reply(x, 200, "application/json");

@@ -8,11 +8,12 @@ int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char 
                  const struct mr_config *config, const struct mr_pass_options *options,
                  struct mr_error *err)
 {
-    int rc = mr_config_on_engine(config, err);
     *pass = NULL;
-    if (rc < 0)
-        return rc;
-    rc = pass_new(pass, g, name, options->capacity / (uint64_t)g->n, config, options, err);
+    if (mr_arch_of(config)->encoder)
+        return mr_fail(err, MR_ERR_UNSUPPORTED,
+                       "%s is an encoder, whose training cannot be planned or traced yet",
+                       mr_arch_of(config)->title);
+    int rc = pass_new(pass, g, name, options->capacity / (uint64_t)g->n, config, options, err);
     if (rc == 0)
         rc = pass_stream_open(*pass, options->clock_khz, err);
     if (rc == 0)

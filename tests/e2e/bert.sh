@@ -134,6 +134,35 @@ ok info_has_its_labels grep -qxF '  classify   3 labels a text: no, maybe, yes' 
 ok info_of_masked_words bash -c "'$millrace' info '$work/words' | grep -q '^  fill-mask '"
 ok info_of_labels_of_tokens bash -c "'$millrace' info '$work/tags' --json | grep -q '\"labels_tokens\": *true'"
 
+# ---- packed files
+for m in plain words labels tags st; do "$millrace" pack "$work/$m" "$work/$m.mill" -q || exit 1; done
+packed() { # MODEL COMMAND..: a file answers as its directory
+    local m=$1
+    shift
+    cmp <("$millrace" "$1" "$work/$m" "${@:2}" -d model:sim) <("$millrace" "$1" "$work/$m.mill" "${@:2}" -d model:sim)
+}
+ok a_packed_file_embeds_alike packed plain embed -f "$work/lines"
+ok with_the_directorys_pooling_and_length packed st embed "the" --json
+ok which_refuses_what_is_too_long refused 3 'too long: the model reads 6' embed "$work/st.mill" "the water runs where the wheel turns" -d model:tiny
+ok a_packed_file_fills_alike packed words fill-mask "the [MASK] stands" --json
+ok a_packed_file_classifies_alike packed labels classify "the mill" --pair "the wheel" --json
+ok and_each_token packed tags classify "the the"
+ok an_engine_in_rtl_takes_it cmp <("$millrace" embed "$work/plain.mill" "the" -d sim:tiny) "$work/model-the"
+"$millrace" pack "$work/plain" "$work/near.mill" --calibrate "$work/lines" -q
+ok calibration_is_kept cmp <("$millrace" embed "$work/near.mill" -f "$work/lines" -d model:sim --two-pass) "$work/calibrated"
+ok info_tells_it_apart bash -c "'$millrace' info '$work/near.mill' | grep -qE '^  file +[0-9.]+ [kM]B \([0-9]+ bytes\), version 1, calibrated$'"
+ok info_knows_its_labels bash -c "'$millrace' info '$work/labels.mill' | grep -qxF '  classify   3 labels a text: no, maybe, yes'"
+ok plan_takes_it bash -c "cmp <('$millrace' plan '$work/plain' --length 6 --json | grep -v '"model"') <('$millrace' plan '$work/plain.mill' --length 6 --json | grep -v '"model"')"
+head -c -1 "$work/labels.mill" >"$work/short.mill"
+ok verify_finds_a_short_file refused 3 'is truncated' info "$work/short.mill" --verify
+ok refuses_a_packed_encoder_on_cpu refused 3 'name an engine' embed "$work/plain.mill" the
+ok refuses_to_calibrate_a_packed_encoder refused 2 'packed already' embed "$work/plain.mill" the -d model:tiny --calibrate "$work/lines"
+ok refuses_an_encoder_in_fp4 refused 3 'mxint8 alone' pack "$work/plain" "$work/fp4.mill" --format mxfp4
+ok refuses_to_unpack_an_encoder refused 2 'is an encoder' unpack "$work/plain.mill" "$work/unpacked"
+ok writes_nothing_then test ! -e "$work/fp4.mill" -a ! -e "$work/unpacked"
+ok refuses_to_generate refused 3 'writes none' generate -m "$work/plain.mill" -p the
+ok refuses_to_train_a_packed_encoder refused 2 'is packed already' train "$work/labels.mill" -o "$work/state" --data "$work/lines" -d model:tinyt --steps 1
+
 # ---- what a run takes
 # The smallest model that there is beside a decoder's options.
 ok plan_of_texts bash -c "'$millrace' plan '$work/plain' --length 6 --batch 4 --config tiny | grep -qE '^4 texts of 6 tokens: [0-9]+ cycles'"
@@ -156,10 +185,9 @@ ok refuses_two_passes_of_the_reference refused 2 'two-pass is of an engine' embe
 ok refuses_to_calibrate_the_reference refused 2 'calibrate is of an engine' embed "$work/plain" the --calibrate "$work/empty"
 ok refuses_no_device refused 2 'nowhere' embed "$work/plain" the -d nowhere:
 ok refuses_a_writer_of_text_as_an_encoder refused 3 'GPT-J writes text' embed models/demo the
-for command in generate pack eval; do
+for command in generate eval; do
     case $command in
     generate) more=(the) ;;
-    pack) more=("$work/x.mill") ;;
     eval) more=(--perplexity "$work/lines") ;;
     *) more=() ;;
     esac

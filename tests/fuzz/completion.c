@@ -57,13 +57,13 @@ static void read_one(const struct mr_turns *turns, const uint8_t *data, size_t s
 static const struct mr_encoder *encoder(void)
 {
     static struct mr_config config = {.vocab_size = 425, .n_embd = 3, .n_types = 2};
-    static struct mr_encoder e = {.config = &config, .max_tokens = 12};
+    static struct mr_encoder e = {.config = &config, .packed.max_tokens = 12};
     struct mr_error err = {0};
-    if (e.tokenizer)
+    if (e.packed.tokenizer)
         return &e;
-    int rc = mr_tokenizer_open(&e.tokenizer, "tests/fixtures/wordpiece", &err);
+    int rc = mr_tokenizer_open(&e.packed.tokenizer, "tests/fixtures/wordpiece", &err);
     fuzz_check(rc == 0, "the tokenizer of the fixtures: run from the root");
-    e.frame = mr_tokenizer_frame(e.tokenizer);
+    e.frame = mr_tokenizer_frame(e.packed.tokenizer);
     return &e;
 }
 

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mr_error err = {0};
     struct mr_config c;
-    int rc = mr_config_parse(&c, data, size, "config.json", &err);
+    int rc = mr_config_parse(&c, data, size, MR_EITHER, "config.json", &err);
     fuzz_check_outcome(rc, &err);
     if (rc < 0)
         return 0;

@@ -129,7 +129,13 @@ static void check_case(const json_t *want, bool old)
     const struct mr_config *c = mr_checkpoint_config(ck);
     size_t width = (size_t)c->n_embd;
     check(mr_cpu_open(&cpu, ck, &err), &err);
-    check(mr_cpu_heads_open(&heads, ck, &err), &err);
+    struct mr_tensor tensors[MR_HEAD_TENSORS] = {0};
+    for (int i = 0; i < c->arch->n_heads; i++)
+        if (mr_checkpoint_head(ck, i) && !c->arch->heads[i].copy_of)
+            tensors[i] = *mr_checkpoint_head(ck, i);
+    const struct mr_tensor *words =
+        mr_checkpoint_item(ck, c->n_layer, c->arch->tables.items, MR_WEIGHT);
+    check(mr_cpu_heads_open(&heads, c, tensors, words, &err), &err);
     const json_t *texts = json_object_get(want, "texts");
     make_texts(&t, texts, c);
     float *rows = calloc((size_t)t.rows, width * sizeof *rows), *at = rows;

@@ -48,7 +48,7 @@ static struct bench b;
 static void open_checkpoint(const char *config)
 {
     struct mr_error err = {0};
-    const struct mr_pack_options pack = {.encoder = true, .smooth = true};
+    const struct mr_pack_options pack = {.wanted = MR_ENCODER, .smooth = true};
     struct bert_file w = {0};
     memset(&b, 0, sizeof b);
     assert_int_equal(bert_write(&w, files_dir, config), 0);

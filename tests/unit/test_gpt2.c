@@ -46,7 +46,7 @@ static int parse(struct mr_config *c, const char *more, struct mr_error *err)
 {
     char text[512];
     int n = snprintf(text, sizeof text, "{" SIZES "%s}", more);
-    return mr_config_parse(c, text, (size_t)n, "config.json", err);
+    return mr_config_parse(c, text, (size_t)n, MR_DECODER, "config.json", err);
 }
 
 static void reads_the_settings_that_it_computes(void **state)

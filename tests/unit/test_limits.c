@@ -55,7 +55,7 @@ static bool reads(const char *key, long value)
         n += snprintf(text + n, sizeof text - (size_t)n, ",\"%s\":%ld", keys[i].key,
                       strcmp(key, keys[i].key) == 0 ? value : keys[i].usual);
     n += snprintf(text + n, sizeof text - (size_t)n, "}");
-    return mr_config_parse(&c, text, (size_t)n, "config.json", &err) == 0;
+    return mr_config_parse(&c, text, (size_t)n, MR_DECODER, "config.json", &err) == 0;
 }
 
 static void page_has_the_ranges_of_config_json(void **state)
@@ -86,7 +86,7 @@ static bool reads_epsilon(const char *value)
                      "{\"model_type\":\"gptj\",\"vocab_size\":50257,\"n_embd\":128,\"n_layer\":1,"
                      "\"n_head\":2,\"layer_norm_epsilon\":%s}",
                      value);
-    return mr_config_parse(&c, text, (size_t)n, "config.json", &err) == 0;
+    return mr_config_parse(&c, text, (size_t)n, MR_DECODER, "config.json", &err) == 0;
 }
 
 static void page_has_the_range_of_epsilon(void **state)

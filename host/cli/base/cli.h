@@ -70,7 +70,7 @@ struct mr_session_options cli_session_progress(const struct cli_common *c, struc
                                                const char *what);
 void cli_end_progress(struct cli_progress *p); // takes it off the screen
 
-bool cli_is_encoder(const char *path);    // a directory whose config.json is that of one
+bool cli_is_encoder(const char *path);    // a directory or packed file of one
 bool cli_is_synthetic(const char *model); // weights from a seed
 // Loads the model with progress on a terminal. 0 or an exit status: options for directories that a
 // packed file contradicts are refused.

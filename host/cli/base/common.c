@@ -12,6 +12,7 @@
 #include "device/open.h"
 #include "engine/synthetic.h"
 #include "model/tensors.h"
+#include "plan/model.h"
 #include "text/look.h"
 
 static char who[160]; // speaks: one of several ranks
@@ -196,12 +197,11 @@ int cli_need_directory(const struct cli_command *cmd, const char *model)
 
 bool cli_is_encoder(const char *path)
 {
-    struct mr_error unused = {0};
     struct mr_config config;
-    char *file = path ? mr_path_join(path, "config.json", &unused) : NULL;
-    bool is = file && mr_file_exists(file) && mr_config_load_encoder(&config, file, &unused) == 0;
-    free(file);
-    return is;
+    enum mr_format format;
+    struct stat st;
+    return path && stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || cli_is_packed(path)) &&
+           mr_plan_model_of(&config, &format, path, NULL) == 0 && mr_arch_of(&config)->encoder;
 }
 
 bool cli_is_synthetic(const char *model)

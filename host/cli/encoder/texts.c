@@ -108,7 +108,8 @@ int cli_answer_texts(const struct cli_command *cmd, void *args,
         return cli_usage(cmd, "--pair-file goes with --file or standard input, --pair with a text");
     if (t->pair_file && strcmp(t->pair_file, "-") == 0 && (!t->file || strcmp(t->file, "-") == 0))
         return cli_usage(cmd, "texts and pairs are both read from standard input; name a file");
-    const struct mr_encoder_options opt = {t->c.session.two_pass, t->c.load.calibrate};
+    const struct mr_encoder_options opt = {.two_pass = t->c.session.two_pass,
+                                           .calibrate = t->c.load.calibrate};
     int rc = mr_encoder_open(&encoder, t->c.model, t->c.device, &opt, &err);
     if (rc == 0 && t->text) {
         struct mr_encoder_text text = {.text = t->text,

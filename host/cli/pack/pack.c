@@ -14,7 +14,8 @@ static int report(const struct cli_common *c, const char *output, json_t **json)
     struct mr_model *packed = NULL;
     struct mr_quality *list = NULL;
     size_t count = 0;
-    int rc = mr_model_load(&packed, output, NULL, &err);
+    const struct mr_load_options opt = {.encoder = cli_is_encoder(output)};
+    int rc = mr_model_load(&packed, output, &opt, &err);
     if (rc == 0)
         rc = mr_model_compare_weights(packed, c->model, &list, &count, &err);
     int status = rc < 0 ? cli_fail(&err) : EXIT_OK;
@@ -110,11 +111,11 @@ static int pack(const struct cli_common *c, const struct wishes *w)
         return cli_fail(&err);
     took = since(start);
     if (!c->quiet && !c->json)
-        printf("%s: %llu bytes, weights %s%s%s, %llu bytes read for each token\n", w->output,
+        printf("%s: %llu bytes, weights %s%s%s, %llu bytes read for each %s\n", w->output,
                (unsigned long long)s.file_bytes,
                c->load.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8",
                c->load.no_smoothing ? "" : ", smoothed", c->load.calibrate ? ", calibrated" : "",
-               (unsigned long long)s.stream_bytes);
+               (unsigned long long)s.stream_bytes, cli_is_encoder(w->output) ? "run" : "token");
     if (*s.exceeds && !c->quiet)
         fprintf(stderr,
                 "millrace: warning: no shipped configuration of the engine can run this model: %s "

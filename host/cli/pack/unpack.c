@@ -32,6 +32,11 @@ static int unpack(const struct args *a)
 static int run(void *args)
 {
     const struct args *a = args;
+    if (cli_is_encoder(a->c.model))
+        return cli_usage(&cmd_unpack,
+                         "'%s' is an encoder, which is not unpacked; its directory has what "
+                         "training and cpu: need",
+                         a->c.model);
     cli_catch_hangup();
     return unpack(a);
 }

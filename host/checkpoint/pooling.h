@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a directory of sentence-transformers makes one row of a text's rows; not for callers.
-#ifndef MILLRACE_API_POOLING_H
-#define MILLRACE_API_POOLING_H
+#ifndef MILLRACE_CHECKPOINT_POOLING_H
+#define MILLRACE_CHECKPOINT_POOLING_H
 
 #include "millrace.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/pooling.h"
+#include "checkpoint/pooling.h"
 
 #include <stdlib.h>
 #include <string.h>
