@@ -35,7 +35,7 @@ int mr_trainer_create(const char *dir, const char *model, int positions, struct 
 }
 
 int mr_trainer_create_labels(const char *dir, const char *model, const char *const *labels,
-                             int count, uint64_t seed, bool *drawn, struct mr_error *err)
+                             int count, uint64_t seed, unsigned *drawn, struct mr_error *err)
 {
     const struct mr_store_options options = {
         .labels = labels, .n_labels = count, .seed = seed, .drawn = drawn, .stop = &mr_device_stop};

@@ -231,6 +231,9 @@ static int read_header(struct mr_records *r, struct mr_error *err)
         rc = take_column(r, i, err);
     if (rc < 0)
         return rc;
+    if (r->csv.fields == 0)
+        return mr_fail(err, MR_ERR_FORMAT, "%.300s: is empty; its first line names the columns",
+                       r->source.name);
     values_of_row(r, &v);
     const char *missing = fill(r, &v, &record);
     return missing ? no_column(r, missing, err) : 0;

@@ -409,11 +409,12 @@ struct mr_trainer;
 int mr_trainer_create(const char *dir, const char *model, int positions, struct mr_error *err);
 
 // The same of an encoder (BERT), which learns to tell texts apart by `count` labels
-// (docs/use/bert.md). *drawn, unless NULL: whether pooler or classifier had to be drawn from
+// (docs/use/bert.md). *drawn, unless NULL: which of pooler and classifier had to be drawn from
 // `seed`, since the model has none, or one of another number of labels. MR_ERR_USAGE where it is no
 // encoder. With mr_trainer_create() the state has the model's own labels.
+enum { MR_DRAWN_CLASSIFIER = 1, MR_DRAWN_POOLER = 2 };
 int mr_trainer_create_labels(const char *dir, const char *model, const char *const *labels,
-                             int count, uint64_t seed, bool *drawn, struct mr_error *err);
+                             int count, uint64_t seed, unsigned *drawn, struct mr_error *err);
 
 // A LoRA adapter, which learns instead of the model (docs/train/lora.md).
 struct mr_lora_options {

@@ -82,7 +82,7 @@ static int import_tensor(struct mr_store *s, const struct mr_checkpoint *checkpo
     if (!from && top) {
         draw(natural, n, spec.cols == 0, options->seed + ((uint64_t)i << 32));
         if (options->drawn)
-            *options->drawn = true;
+            *options->drawn |= spec.item->to == MR_LABELS ? MR_DRAWN_CLASSIFIER : MR_DRAWN_POOLER;
     } else if (!from || mr_tensor_read_f32(from, 0, n, natural) < 0)
         rc = mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read as fp32",
                      mr_store_tensor_name(s, i, name));
@@ -107,7 +107,7 @@ int mr_store_import(struct mr_store *s, const struct mr_checkpoint *checkpoint,
     const volatile sig_atomic_t *stop = options->stop;
     int rc = 0;
     if (options->drawn)
-        *options->drawn = false;
+        *options->drawn = 0;
     for (size_t i = 0; i < s->layout.tensors && rc == 0; i++) {
         if (stop && *stop)
             return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");

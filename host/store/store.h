@@ -32,11 +32,11 @@ struct mr_store_options {
     const char *base; // of an adapter's: its model's directory; NULL: where it was when it was made
     // Of a new one of an encoder: what its classifier tells apart; n_labels 0: as the checkpoint
     // has it. Where that has no classifier for as many, it is drawn, and so is a pooler that is not
-    // there; *drawn, unless NULL, says so.
+    // there; *drawn, unless NULL, has a bit for each (MR_DRAWN_CLASSIFIER, MR_DRAWN_POOLER).
     const char *const *labels;
     int n_labels;
     uint64_t seed;
-    bool *drawn;
+    unsigned *drawn;
     bool alone; // of an adapter's: without its model, to be exported; it has no streams
 };
 

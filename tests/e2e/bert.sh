@@ -53,6 +53,8 @@ cat >"$work/st/modules.json" <<'END'
 END
 echo '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}' >"$work/st/1_Pooling/config.json"
 echo '{"max_seq_length": 6}' >"$work/st/sentence_bert_config.json"
+cp -r "$work/labels" "$work/st-labels"
+cp "$work/st/sentence_bert_config.json" "$work/st-labels"
 row st "the" >"$work/st-row"
 row plain "the" --pooling cls >"$work/cls-row"
 ok the_directory_says_how_rows_become_one cmp "$work/st-row" "$work/cls-row"
@@ -94,6 +96,10 @@ ok labels_come_from_the_engine_too bash -c "cut -d' ' -f2 '$work/label' | cmp - 
 
 # ---- texts that are too long
 ok refuses_texts_too_long_for_an_encoder refused 3 'too long: the model reads 6' embed "$work/st" "the water runs where the wheel turns"
+printf '%s\n' the mill "the water runs where the wheel turns" the >"$work/third"
+ok their_line_is_named refused 3 'third: line 3: a text of 20 tokens is too long' embed "$work/st" -f "$work/third"
+ok and_where_lines_are_answered_one_by_one bash -c "'$millrace' classify '$work/st-labels' -f '$work/third' 2>&1 >'$work/out' | grep -q 'third: line 3: a text of 20 tokens' && test \$(wc -l <'$work/out') = 2"
+ok refuses_a_line_without_an_end refused 3 'line 1 has more than 64 MiB' embed "$work/plain" -f /dev/zero
 ok truncate_cuts_them bash -c "'$millrace' embed '$work/st' 'the water runs where the wheel turns' --truncate --json | grep -q '\"tokens\":6'"
 
 # ---- fill-mask
@@ -116,6 +122,7 @@ ok a_pair_is_not_one_text bash -c "! cmp -s <(cut -d, -f2- '$work/pair') <(cut -
 printf '%s\n' "the mill" "the wheel" "the" >"$work/firsts"
 printf '%s\n' "the wheel" "the" "the mill" >"$work/seconds"
 "$millrace" classify "$work/labels" -f "$work/firsts" --pair-file "$work/seconds" --json >"$work/pairs"
+ok a_pair_is_in_json grep -q '^{"text":"the mill","pair":"the wheel","labels":' "$work/pair"
 ok pairs_of_two_files test "$(head -1 "$work/pairs")" = "$(cat "$work/pair")" -a "$(wc -l <"$work/pairs")" = 3
 echo "the" >>"$work/firsts"
 ok refuses_a_text_without_its_pair refused 3 'seconds has fewer lines' classify "$work/labels" -f "$work/firsts" --pair-file "$work/seconds"

@@ -32,7 +32,7 @@ data own.tsv labels --text-field sentence
 ok the_model_names_its_labels cmp "$work/own.tsv.h5" "$work/named.tsv.h5"
 
 # ---- pairs, long and empty ones
-printf '%s\n' '{"a": "the mill stands", "b": "the wheel turns", "c": "yes"}' '{"a": "the mill", "b": "", "c": "yes"}' \
+printf '%s\n' '{"a": "the mill stands", "b": "the wheel turns", "c": "yes"}' '{"a": "the mill", "b": " \t ", "c": "yes"}' \
     '{"a": "the mill and the water and the wheel and the mill and the mill and the mill and the mill", "b": "the mill", "c": "no"}' >"$work/pairs.jsonl"
 data pairs.jsonl plain --text-field a --pair-field b --label-field c --sequence 30 --json
 ok pairs_are_read grep -qF '"texts": 2' "$work/pairs.jsonl.out"
@@ -53,6 +53,8 @@ exits data_label_of_no_model 3 "line 2: label 'fair' is none of the 2: bad, good
 exits data_of_one_label 3 "all texts have the label 'fair'" data "$work/tags" "$work/fair.tsv" $x
 printf 'label\tsentence\n1\t\n' >"$work/none.tsv"
 exits data_of_empty_texts 3 'has no text that is not empty' data "$work/plain" "$work/none.tsv" $x
+: >"$work/nothing.tsv"
+exits data_of_an_empty_file 3 'nothing.tsv: is empty; its first line names the columns' data "$work/plain" "$work/nothing.tsv" $x
 exits data_labels_of_a_text 3 'is a plain text by its name, which has no labels' data "$work/plain" models/demo/heldout.txt $x
 printf 'label\tsentence\ncaf\xe9\tthe mill\nno\tthe wheel\n' >"$work/latin.tsv"
 exits data_labels_not_utf8 3 'is not of 1 to 63 bytes of UTF-8' data "$work/plain" "$work/latin.tsv" $x

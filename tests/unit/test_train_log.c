@@ -139,7 +139,7 @@ static void write_run(const char *dir, const char *csv, double now)
     struct mr_error err = {0};
     struct train_log log;
     check(train_log_open(&log, files_path(dir), csv, 41, &err), &err);
-    check(train_log_held(&log, now, 41, 3.5, &err), &err);
+    check(train_log_held(&log, now, 41, 3.5, 0.75, &err), &err);
     static const struct mr_trainer_done
         small = {.step = 42, .loss = 2.25, .targets = 7, .norm = 0.125, .repeated = 2},
         large = {.step = 1ULL << 40, .loss = 1e-9, .targets = 7, .norm = 1e9};
@@ -160,7 +160,8 @@ static void events_are_read_back(void **unused)
     assert_int_equal(read_events(path, e), 4);
     assert_string_equal(e[0].version, "brain.Event:2");
     assert_true(e[0].step == 41 && e[0].values == 0 && e[1].step == 41 && e[1].now == 100.5);
-    assert_true(e[1].values == 1 && e[1].value[0].x == 3.5F);
+    assert_true(e[1].values == 2 && e[1].value[0].x == 3.5F && e[1].value[1].x == 0.75F);
+    assert_string_equal(e[1].value[1].tag, "accuracy");
     assert_string_equal(e[1].value[0].tag, "heldout_loss");
     assert_true(e[2].step == 42 && e[2].now == 101.5 && e[2].values == 4);
     for (int i = 0; i < 4; i++) {
@@ -176,14 +177,14 @@ static void rows_are_added(void **unused)
 {
     (void)unused;
     static const char rows[] =
-        "41,,,,3.5,,,\n42,2.25,0.125,0.001,,2,0.5,14\n1099511627776,1e-09,1e+09,0,,0,0,0\n";
+        "41,,,,3.5,,,,0.75\n42,2.25,0.125,0.001,,2,0.5,14,\n1099511627776,1e-09,1e+09,0,,0,0,0,\n";
     char want[400];
     size_t n;
     const char *path = files_path("rows.csv");
     write_run("events", path, 1);
     write_run("events", path, 2);
     (void)snprintf(want, sizeof want,
-                   "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second\n%s%s",
+                   "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second,accuracy\n%s%s",
                    rows, rows);
     char *is = files_read(path, &n);
     assert_string_equal(is, want);

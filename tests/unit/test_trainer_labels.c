@@ -39,7 +39,7 @@ static void make_model(const char *class, const char *more)
     assert_int_equal(bert_write(&w, dir, config), 0);
 }
 
-static int create(int labels, uint64_t seed, bool *drawn, struct mr_error *err)
+static int create(int labels, uint64_t seed, unsigned *drawn, struct mr_error *err)
 {
     char dir[300], model[300];
     (void)snprintf(dir, sizeof dir, "%s", files_path("state"));
@@ -59,10 +59,12 @@ static struct mr_trainer *open_state(void)
     return t;
 }
 
-static float *weights(const char *name, size_t n, uint64_t seed, int labels, bool drawn)
+enum { BOTH = MR_DRAWN_CLASSIFIER | MR_DRAWN_POOLER };
+
+static float *weights(const char *name, size_t n, uint64_t seed, int labels, unsigned drawn)
 {
     struct mr_error err = {0};
-    bool was = !drawn;
+    unsigned was = ~drawn;
     check(create(labels, seed, &was, &err), &err);
     assert_int_equal(was, drawn);
     struct mr_trainer *t = open_state();
@@ -82,10 +84,10 @@ static void a_model_without_one_has_it_drawn(void **unused)
     (void)unused;
     enum { N = 3 * 24 };
     make_model("BertModel", "");
-    float *w = weights("classifier.weight", N, 1, 3, true), *again, *other, *bias;
-    again = weights("classifier.weight", N, 1, 3, true);
-    other = weights("classifier.weight", N, 2, 3, true);
-    bias = weights("classifier.bias", 3, 1, 3, true);
+    float *w = weights("classifier.weight", N, 1, 3, BOTH), *again, *other, *bias;
+    again = weights("classifier.weight", N, 1, 3, BOTH);
+    other = weights("classifier.weight", N, 2, 3, BOTH);
+    bias = weights("classifier.bias", 3, 1, 3, BOTH);
     double squares = 0;
     for (int i = 0; i < N; i++)
         squares += (double)w[i] * (double)w[i];
@@ -107,21 +109,21 @@ static void a_model_with_one_keeps_it(void **unused)
     make_model("BertForSequenceClassification",
                ",\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"}");
     bert_draw("classifier.weight", N, 24, want);
-    float *w = weights("classifier.weight", N, 1, 3, false);
+    float *w = weights("classifier.weight", N, 1, 3, 0);
     assert_memory_equal(w, want, sizeof want);
     free(w);
     // Of another number of labels only that matrix and its bias are drawn.
-    w = weights("classifier.weight", 2 * 24, 1, 2, true);
+    w = weights("classifier.weight", 2 * 24, 1, 2, MR_DRAWN_CLASSIFIER);
     assert_true(memcmp(w, want, 2 * 24 * sizeof *w) != 0);
     free(w);
     float pooler[24 * 24];
     bert_draw("bert.pooler.dense.weight", 24 * 24, 24, pooler);
-    w = weights("bert.pooler.dense.weight", 24 * 24, 1, 2, true);
+    w = weights("bert.pooler.dense.weight", 24 * 24, 1, 2, MR_DRAWN_CLASSIFIER);
     assert_memory_equal(w, pooler, sizeof pooler);
     free(w);
     // One that tells tokens apart does not know of texts.
     make_model("BertForTokenClassification", ",\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"}");
-    w = weights("classifier.weight", N, 1, 3, true);
+    w = weights("classifier.weight", N, 1, 3, BOTH);
     assert_true(memcmp(w, want, sizeof want) != 0);
     free(w);
 }

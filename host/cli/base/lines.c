@@ -23,18 +23,36 @@ int cli_lines_open(struct cli_lines *l, const char *path, struct mr_error *err)
     return l->file ? 0 : failed(l, err);
 }
 
+static bool grow(struct cli_lines *l)
+{
+    size_t capacity = l->capacity ? 2 * l->capacity : 256;
+    char *more = realloc(l->line, capacity);
+    if (more) {
+        l->line = more;
+        l->capacity = capacity;
+    }
+    return more;
+}
+
 int cli_lines_next(struct cli_lines *l, const char **line, size_t *size, struct mr_error *err)
 {
-    errno = 0;
-    ssize_t n = getline(&l->line, &l->capacity, l->file);
-    if (n < 0)
-        return ferror(l->file) || errno == ENOMEM ? failed(l, err) : 0;
-    if (n > 0 && l->line[n - 1] == '\n')
-        n--;
+    size_t n = 0;
+    int c;
+    while ((c = getc_unlocked(l->file)) != EOF && c != '\n') {
+        if (n == CLI_LINE_BYTES)
+            return mr_fail(err, MR_ERR_FORMAT, "%.300s: line %llu has more than %d MiB", l->path,
+                           (unsigned long long)l->number + 1, CLI_LINE_BYTES >> 20);
+        if (n + 1 >= l->capacity && !grow(l))
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for a line");
+        l->line[n++] = (char)c;
+    }
+    if (c == EOF && (n == 0 || ferror(l->file)))
+        return ferror(l->file) ? failed(l, err) : 0;
     if (n > 0 && l->line[n - 1] == '\r')
         n--;
-    *line = l->line;
-    *size = (size_t)n;
+    l->number++;
+    *line = n > 0 ? l->line : "";
+    *size = n;
     return 1;
 }
 

@@ -10,12 +10,15 @@
 
 #include "millrace.h"
 
+enum { CLI_LINE_BYTES = 64 << 20 }; // a longer line is refused
+
 // Zero-initialise.
 struct cli_lines {
     FILE *file;
     const char *path;
     char *line;
     size_t capacity;
+    uint64_t number; // of the last line, from 1
 };
 
 // "-" is standard input.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `millrace data` for an encoder: texts with labels become rows of tokens.
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,14 @@ static int name_labels(struct run *r, struct mr_error *err)
     return rc < 0 ? mr_fail_in(err, "%.300s", r->a->c.model) : 0;
 }
 
+static bool blank(const char *text, size_t size)
+{
+    size_t n = 0;
+    while (n < size && isspace((unsigned char)text[n]))
+        n++;
+    return n == size;
+}
+
 static int take(struct run *r, const struct mr_record *record, struct mr_error *err)
 {
     const struct mr_encoder_text text = {.text = record->text,
@@ -44,7 +53,8 @@ static int take(struct run *r, const struct mr_record *record, struct mr_error *
                                          .cut = true,
                                          .most = r->sequence};
     struct mr_encoder_tokens tokens = {0};
-    if (record->size == 0 || (record->pair && record->pair_size == 0)) {
+    if (blank(record->text, record->size) ||
+        (record->pair && blank(record->pair, record->pair_size))) {
         r->empty++;
         return 0;
     }

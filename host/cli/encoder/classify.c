@@ -38,7 +38,8 @@ static json_t *as_json(const struct mr_encoder *encoder, const struct mr_encoder
             json_object_set_new(row, "token", token_text(encoder, ids[r]));
         json_array_append_new(list, row);
     }
-    return json_pack("{s:o, s:o}", "text", cli_json_text(text->text, text->size),
+    return json_pack("{s:o, s:o*, s:o}", "text", cli_json_text(text->text, text->size), "pair",
+                     text->pair ? cli_json_text(text->pair, text->pair_size) : NULL,
                      ids ? "tokens" : "labels", list);
 }
 

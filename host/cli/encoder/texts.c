@@ -65,6 +65,24 @@ static int next_text(struct sources *s, const struct cli_texts *t, struct mr_enc
                    pair ? "more" : "fewer", t->file ? t->file : "standard input");
 }
 
+// An answer failed: says which line it is, if it is one that the model cannot read.
+static void name_line(const struct waiting *w, const struct cli_lines *lines,
+                      const struct mr_encoder *encoder, struct mr_error *err)
+{
+    struct mr_encoder_tokens tokens = {0};
+    struct mr_error own;
+    int i = 0;
+    for (; i < w->count && mr_encoder_encode(encoder, &w->text[i], &tokens, &own) == 0; i++) {
+        free(tokens.ids);
+        free(tokens.types);
+    }
+    if (i == w->count)
+        return;
+    *err = own;
+    (void)mr_fail_in(err, "%.300s: line %llu", lines->path,
+                     (unsigned long long)lines->number - (uint64_t)(w->count - 1 - i));
+}
+
 static int answer_lines(const struct cli_texts *t, struct mr_encoder *encoder,
                         int (*answer)(void *, struct mr_encoder *, const struct mr_encoder_text *,
                                       int, struct mr_error *),
@@ -81,6 +99,8 @@ static int answer_lines(const struct cli_texts *t, struct mr_encoder *encoder,
             rc = take_line(&w, t, text, err);
         if (rc == 0 && w.count > 0 && (more == 0 || w.count == CLI_TEXTS_AT_ONCE)) {
             rc = answer(arg, encoder, w.text, w.count, err);
+            if (rc < 0)
+                name_line(&w, &lines.texts, encoder, err);
             drop(&w);
         }
     }

@@ -172,7 +172,7 @@ int train_log_open(struct train_log *log, const char *events, const char *csv, u
         return rc;
     log->csv_path = csv;
     static const char names[] =
-        "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second\n";
+        "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second,accuracy\n";
     char first[sizeof names] = "";
     log->csv = fopen(csv, "a+");
     if (!log->csv || fseek(log->csv, 0, SEEK_END) != 0)
@@ -202,7 +202,7 @@ int train_log_step(struct train_log *log, double now, const struct mr_trainer_do
         if (!write_record(log->events, &e))
             return failed(log->events_dir, err);
     }
-    return log->csv && (fprintf(log->csv, "%llu,%.9g,%.9g,%.9g,,%d,%.6g,%.6g\n",
+    return log->csv && (fprintf(log->csv, "%llu,%.9g,%.9g,%.9g,,%d,%.6g,%.6g,\n",
                                 (unsigned long long)step->step, step->loss, step->norm, rate,
                                 step->repeated, seconds, train_log_pace(step, seconds)) < 0 ||
                         fflush(log->csv) != 0)
@@ -210,19 +210,24 @@ int train_log_step(struct train_log *log, double now, const struct mr_trainer_do
                : 0;
 }
 
-int train_log_held(struct train_log *log, double now, uint64_t step, double loss,
+int train_log_held(struct train_log *log, double now, uint64_t step, double loss, double accuracy,
                    struct mr_error *err)
 {
+    char shown[32] = "";
+    if (accuracy >= 0)
+        (void)snprintf(shown, sizeof shown, "%.9g", accuracy);
     if (log->events) {
         struct buffer e = event_at(now, step), summary = {.size = 0};
         put_value(&summary, "heldout_loss", loss);
+        if (accuracy >= 0)
+            put_value(&summary, "accuracy", accuracy);
         put_text(&e, 5, summary.data, summary.size);
         if (!write_record(log->events, &e))
             return failed(log->events_dir, err);
     }
-    return log->csv &&
-                   (fprintf(log->csv, "%llu,,,,%.9g,,,\n", (unsigned long long)step, loss) < 0 ||
-                    fflush(log->csv) != 0)
+    return log->csv && (fprintf(log->csv, "%llu,,,,%.9g,,,,%s\n", (unsigned long long)step, loss,
+                                shown) < 0 ||
+                        fflush(log->csv) != 0)
                ? failed(log->csv_path, err)
                : 0;
 }

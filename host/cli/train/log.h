@@ -27,7 +27,8 @@ int train_log_open(struct train_log *log, const char *events, const char *csv, u
 // A step that took `seconds`, at `now` in seconds since 1970.
 int train_log_step(struct train_log *log, double now, const struct mr_trainer_done *step,
                    double rate, double seconds, struct mr_error *err);
-int train_log_held(struct train_log *log, double now, uint64_t step, double loss,
+// accuracy: 0 to 1, or below 0 where there is none.
+int train_log_held(struct train_log *log, double now, uint64_t step, double loss, double accuracy,
                    struct mr_error *err);
 // Tokens that a step learnt, a second; 0 where the clock saw no time.
 double train_log_pace(const struct mr_trainer_done *step, double seconds);

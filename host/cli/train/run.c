@@ -212,7 +212,8 @@ static int evaluate(struct train_run *r, uint64_t step, bool *whole, double *los
         return 0;
     *loss = all.loss /= (double)all.targets;
     print_heldout(r, step, &all, last, d->held_out);
-    int rc = train_log_held(&r->log, train_log_now(), step, all.loss, err);
+    double accuracy = r->info.n_labels > 0 ? (double)all.right / (double)all.targets : -1;
+    int rc = train_log_held(&r->log, train_log_now(), step, all.loss, accuracy, err);
     return rc == 0 ? train_curve_held(&r->curve, step, all.loss, err) : rc;
 }
 

@@ -281,7 +281,7 @@ static int create_with_labels(const struct train_run *r, const struct mr_labels 
 {
     const struct train_args *a = r->a;
     const char **names = calloc((size_t)labels->count + 1, sizeof *names);
-    bool drawn = false;
+    unsigned drawn = 0;
     for (int i = 0; names && i < labels->count; i++)
         names[i] = labels->names[i];
     int rc = names ? mr_trainer_create_labels(a->t.output, a->c.model, names, labels->count,
@@ -290,8 +290,9 @@ static int create_with_labels(const struct train_run *r, const struct mr_labels 
     free(names);
     if (rc == 0 && drawn && !a->c.quiet)
         fprintf(stderr,
-                "millrace: %s: has no classifier of %d labels; it is drawn from --seed %lld\n",
-                a->c.model, labels->count, (long long)a->t.train.seed);
+                "millrace: %s: has no classifier of %d labels%s; %s drawn from --seed %lld\n",
+                a->c.model, labels->count, drawn & MR_DRAWN_POOLER ? ", and no pooler" : "",
+                drawn & MR_DRAWN_POOLER ? "both are" : "it is", (long long)a->t.train.seed);
     return rc;
 }
 
