@@ -167,7 +167,7 @@ static void wrong_records_are_refused(void **unused)
         {"{\"prompt\":\"a\"}", MR_DATA_JSONL, "neither"},
         {"{\"text\":\"a\",\"text\":\"b\"}", MR_DATA_JSONL, "line 1"},
         {"{\"text\":\"\xFF\"}", MR_DATA_JSONL, "line 1"},
-        {"", MR_DATA_CSV, "neither 'text'"},
+        {"", MR_DATA_CSV, "is empty; its first line names the columns"},
         {"a,Text\n", MR_DATA_CSV, "neither 'text' nor 'prompt' and 'completion', but Text"},
         {"prompt\n", MR_DATA_CSV, "neither"},
         {"text,text\n", MR_DATA_CSV, "line 1: has this column twice: text"},
