@@ -4,8 +4,7 @@
 // so neither a compiler nor a vendor's floating point core can round, fuse or flush otherwise. No
 // function has a state, a pointer or a loop without a fixed count: each becomes a pipeline that
 // takes new operands in every cycle.
-#ifndef MILLRACE_HLS_DATAPATH_H
-#define MILLRACE_HLS_DATAPATH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -198,5 +197,3 @@ inline uint8_t quantise(fp32 a, unsigned code)
 }
 
 } // namespace millrace
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel `millrace_update`: a step of the optimizer on a card (hls/README.md). What the host and
 // the kernel have in common, in C and C++.
-#ifndef MILLRACE_HLS_MILLRACE_UPDATE_H
-#define MILLRACE_HLS_MILLRACE_UPDATE_H
+#pragma once
 
 #include "places.h"
 
@@ -43,6 +42,4 @@ typedef void mr_update_kernel(const struct mr_update_job *jobs, const struct mr_
 mr_update_kernel millrace_update;
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -2,8 +2,7 @@
 // Where matrices and vectors lie in the streams of N channels (host/pack/layout.h), as the host
 // says it to a kernel of hls/. In C and C++. All places are in beats of 64 bytes from the start of
 // a port.
-#ifndef MILLRACE_HLS_PLACES_H
-#define MILLRACE_HLS_PLACES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ struct mr_stream_side {
     uint32_t turned;  // 0: in W, 1: in Wt
     uint32_t zero;
 };
-
-#endif

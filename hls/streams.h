@@ -2,8 +2,7 @@
 // How kernels write the streams of weights (docs/use/packed-file.md, section 5): whole sections of
 // four columns, headers with the columns' largest codes, vectors. For C++ alone; places.h has what
 // hosts know, too.
-#ifndef MILLRACE_HLS_STREAMS_H
-#define MILLRACE_HLS_STREAMS_H
+#pragma once
 
 #include "datapath.h"
 #include "places.h"
@@ -121,5 +120,3 @@ inline void put_vector(const fp32 *from, uint32_t n, uint32_t first, const mr_st
 }
 
 } // namespace millrace
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that become pipelines; datapath.h says what they do.
-#ifndef MILLRACE_HLS_CORES_H
-#define MILLRACE_HLS_CORES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ uint32_t core_root(uint32_t a);
 uint32_t core_widen(int32_t gradient, int16_t unit); // units are -400 .. 400
 uint8_t core_quantise(uint32_t a, uint8_t code);
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands behind struct mr_encoder, and its texts as tokens; not for callers.
-#ifndef MILLRACE_API_ENCODER_IMPL_H
-#define MILLRACE_API_ENCODER_IMPL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -40,5 +39,3 @@ void mr_framed_free(struct mr_framed *framed);
 // Can the model do what needs this head?
 int mr_encoder_need(const struct mr_encoder *e, enum mr_head head, const char *what,
                     struct mr_error *err);
-
-#endif

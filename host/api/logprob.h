@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logarithms of probabilities from logits.
-#ifndef MILLRACE_API_LOGPROB_H
-#define MILLRACE_API_LOGPROB_H
+#pragma once
 
 #include "millrace.h"
 
@@ -12,5 +11,3 @@ double mr_logprob(const float *logits, int n, int32_t id);
 // The n_top most probable of logits[n] (ties: the lowest id first) into top[n_top]; returns their
 // number, which is smaller if there are fewer.
 int mr_top_logprobs(const float *logits, int n, int n_top, struct mr_logprob *top);
-
-#endif

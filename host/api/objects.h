@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands behind the opaque types of millrace.h.
-#ifndef MILLRACE_API_OBJECTS_H
-#define MILLRACE_API_OBJECTS_H
+#pragma once
 
 #include "device/device.h"
 #include "engine/backend.h"
@@ -20,5 +19,3 @@ struct mr_session {
     struct mr_backend *backend;
     int max_seqs;
 };
-
-#endif

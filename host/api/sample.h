@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_API_SAMPLE_H
-#define MILLRACE_API_SAMPLE_H
+#pragma once
 
 #include "millrace.h"
 
@@ -28,5 +27,3 @@ void mr_penalise(float *logits, int n, float penalty, const int32_t *ids, size_t
 // zero before and after.
 void mr_penalise_new(float *logits, const struct mr_sampling *s, const int32_t *ids, size_t count,
                      int *times);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stop strings: text passes until one of them is complete, across the borders of tokens.
-#ifndef MILLRACE_API_STOP_H
-#define MILLRACE_API_STOP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void mr_stop_close(struct mr_stop *stop);
 // string; all of it if `last`. *stopped: one is complete, and *text ends before it.
 int mr_stop_push(struct mr_stop *stop, const char *piece, size_t size, bool last,
                  struct mr_buf *text, bool *stopped, struct mr_error *err);
-
-#endif

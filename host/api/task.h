@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request of the scheduler from its submission to its end.
-#ifndef MILLRACE_API_TASK_H
-#define MILLRACE_API_TASK_H
+#pragma once
 
 #include "api/objects.h"
 #include "api/sample.h"
@@ -60,5 +59,3 @@ void mr_task_end(struct mr_task *task, enum mr_finish why);
 void mr_task_fail(struct mr_task *task, const struct mr_error *err);
 // Gives the result of an ended task.
 void mr_task_report(const struct mr_task *task);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer that several ranks share: the command line's, not a part of the C interface.
-#ifndef MILLRACE_API_TRAINER_SHARED_H
-#define MILLRACE_API_TRAINER_SHARED_H
+#pragma once
 
 #include "common/ranks.h"
 #include "model/model.h"
@@ -16,5 +15,3 @@ int mr_trainer_open_shared(struct mr_trainer **trainer, const char *dir, const c
 // As mr_trainer_check(), of a model that need not be there yet.
 int mr_trainer_check_config(const struct mr_config *config, const char *device,
                             const struct mr_trainer_options *options, struct mr_error *err);
-
-#endif

@@ -2,8 +2,7 @@
 // The list of jobs by which the kernel `millrace_update` does a step of a store: the host's side of
 // it. Where patches lie in the state follows from host/store/layout.h, where matrices lie in the
 // streams of N channels from host/pack/layout.h.
-#ifndef MILLRACE_CARD_JOBS_H
-#define MILLRACE_CARD_JOBS_H
+#pragma once
 
 #include "hls/millrace_update.h"
 #include "store/update.h"
@@ -38,5 +37,3 @@ struct mr_update_places {
 // Jobs made with old_at and new_at of 0 get device addresses, in beats.
 void mr_update_jobs_place(struct mr_update_jobs *jobs, const struct mr_update_places *places);
 void mr_update_jobs_free(struct mr_update_jobs *jobs); // of zeros too
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a model's weights lie in the streams of N channels: the host's side of hls/places.h, from
 // host/pack/layout.h and, for Wt, host/store/turned.h.
-#ifndef MILLRACE_CARD_PLACES_H
-#define MILLRACE_CARD_PLACES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ struct mr_stream_side mr_stream_side_at(const struct mr_config *c, int channels,
 // A bias stands behind the largest codes; LayerNorm's vectors stand one behind the other.
 struct mr_stream_side mr_stream_vector(const struct mr_config *c, int channels,
                                        const struct mr_stream_place *p, bool bias);
-
-#endif

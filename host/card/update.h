@@ -2,8 +2,7 @@
 // A step's update on the device that trains (hls/README.md): weights and both moments lie in its
 // memory, its kernel writes both streams where the engine reads them. What the host has of a step
 // goes there, its gradients, and what a step makes safe comes back, the new state.
-#ifndef MILLRACE_CARD_UPDATE_H
-#define MILLRACE_CARD_UPDATE_H
+#pragma once
 
 #include "device/device.h"
 #include "store/store.h"
@@ -18,5 +17,3 @@ int mr_card_update_open(struct mr_card_update **card, struct mr_store *store, st
                         struct mr_error *err);
 void mr_card_update_close(struct mr_card_update *card);           // NULL is allowed
 uint64_t mr_card_update_bytes(const struct mr_card_update *card); // of device memory
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // New weights on their way to a device while the host still updates others: each item of the
 // streams goes as soon as the store has it, by a thread of its own. For devices without the update.
-#ifndef MILLRACE_CARD_UPLOAD_H
-#define MILLRACE_CARD_UPLOAD_H
+#pragma once
 
 #include "device/device.h"
 #include "store/store.h"
@@ -21,5 +20,3 @@ void mr_weight_upload_close(struct mr_weight_upload *upload); // NULL is allowed
 // Behind mr_store_apply(), whatever that returned: waits. 1: the device has all new weights, 0: not
 // all were handed over.
 int mr_weight_upload_end(struct mr_weight_upload *upload, struct mr_error *err);
-
-#endif

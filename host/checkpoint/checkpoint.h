@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpoint: a directory in Hugging Face's layout with config.json and either
 // model.safetensors or pytorch_model.bin, or the index and shards of one of them.
-#ifndef MILLRACE_CHECKPOINT_CHECKPOINT_H
-#define MILLRACE_CHECKPOINT_CHECKPOINT_H
+#pragma once
 
 #include "checkpoint/config.h"
 #include "checkpoint/tensor.h"
@@ -69,5 +68,3 @@ const struct mr_tensor *mr_checkpoint_at(const struct mr_checkpoint *checkpoint,
 enum mr_checkpoint_kind mr_checkpoint_kind(const struct mr_checkpoint *checkpoint);
 size_t mr_checkpoint_files(const struct mr_checkpoint *checkpoint);
 size_t mr_checkpoint_bytes(const struct mr_checkpoint *checkpoint, enum mr_dtype dtype);
-
-#endif

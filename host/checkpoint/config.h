@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shape of a model, from the config.json of a Hugging Face checkpoint.
-#ifndef MILLRACE_CHECKPOINT_CONFIG_H
-#define MILLRACE_CHECKPOINT_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ int mr_config_parse(struct mr_config *config, const void *text, size_t size, enu
 // Empty if there are none. A key that is missing has the value that transformers gives it.
 enum { MR_DROPOUT_TEXT = 128 };
 int mr_config_dropout(const char *dir, char text[MR_DROPOUT_TEXT], struct mr_error *err);
-
-#endif

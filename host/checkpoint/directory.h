@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A directory that appears under its name only when all of its files are on disk.
-#ifndef MILLRACE_CHECKPOINT_DIRECTORY_H
-#define MILLRACE_CHECKPOINT_DIRECTORY_H
+#pragma once
 
 #include <signal.h>
 #include <stdio.h>
@@ -38,5 +37,3 @@ int mr_directory_commit(struct mr_directory *d, struct mr_error *err);
 
 // Removes what was made. Does nothing after mr_directory_commit() and to one that is all zero.
 void mr_directory_abandon(struct mr_directory *d);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that people take for a checkpoint and that cannot be packed: refused by name.
-#ifndef MILLRACE_CHECKPOINT_FOREIGN_H
-#define MILLRACE_CHECKPOINT_FOREIGN_H
+#pragma once
 
 #include "common/error.h"
 #include "common/file.h"
@@ -15,5 +14,3 @@ int mr_refuse_foreign_directory(const char *dir, struct mr_error *err);
 
 // Parts of names that quantised and adapted checkpoints add to tensors; what it is, or NULL.
 const char *mr_foreign_tensor(const char *name);
-
-#endif

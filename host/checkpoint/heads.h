@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of tensors, and the heads of an encoder's checkpoint; not for callers.
-#ifndef MILLRACE_CHECKPOINT_HEADS_H
-#define MILLRACE_CHECKPOINT_HEADS_H
+#pragma once
 
 #include "checkpoint/tensor.h"
 #include "model/tensors.h"
@@ -27,5 +26,3 @@ int mr_tensors_equal(const struct mr_tensor *a, const struct mr_tensor *b, const
 // which there are.
 int mr_heads_complete(struct mr_config *config, const struct mr_tensor **heads,
                       const struct mr_tensor *words, const char *dir, struct mr_error *err);
-
-#endif

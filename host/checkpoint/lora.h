@@ -2,8 +2,7 @@
 // Low-rank adapters (LoRA, Hu et al. 2021, arXiv:2106.09685): beside a matrix W[outputs][inputs]
 // that stays, a pair A[rank][inputs] and B[outputs][rank] learns, and the model has
 // W' = W + (alpha / rank) B A.
-#ifndef MILLRACE_CHECKPOINT_LORA_H
-#define MILLRACE_CHECKPOINT_LORA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ void mr_lora_add(const struct mr_lora *lora, const struct mr_lora_pair *pair, in
 
 // The pair of which tensor i of the model is share *share, or NULL.
 const struct mr_lora_pair *mr_lora_of(const struct mr_lora *lora, size_t i, int *share);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A matrix of a checkpoint with its pair of an adapter.
-#ifndef MILLRACE_CHECKPOINT_LORA_MERGE_H
-#define MILLRACE_CHECKPOINT_LORA_MERGE_H
+#pragma once
 
 #include "checkpoint/lora.h"
 #include "checkpoint/tensor.h"
@@ -11,5 +10,3 @@
 int mr_lora_merge(struct mr_tensor *to, const struct mr_tensor *from, const struct mr_lora *lora,
                   const struct mr_lora_pair *pair, bool transposed, struct mr_error *err);
 void mr_lora_merged_free(struct mr_tensor *tensor);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An adapter as PEFT has it: a directory with adapter_config.json and adapter_model.safetensors (or
 // adapter_model.bin).
-#ifndef MILLRACE_CHECKPOINT_PEFT_H
-#define MILLRACE_CHECKPOINT_PEFT_H
+#pragma once
 
 #include "checkpoint/directory.h"
 #include "checkpoint/lora.h"
@@ -31,5 +30,3 @@ char *mr_peft_config(const struct mr_lora *lora, const struct mr_config *config,
 // Both files into a directory, in fp32.
 int mr_peft_write(const struct mr_lora *lora, const struct mr_config *config, const char *base,
                   const struct mr_directory *d, struct mr_error *err);
-
-#endif

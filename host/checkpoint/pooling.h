@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a directory of sentence-transformers makes one row of a text's rows; not for callers.
-#ifndef MILLRACE_CHECKPOINT_POOLING_H
-#define MILLRACE_CHECKPOINT_POOLING_H
+#pragma once
 
 #include "millrace.h"
 
@@ -10,5 +9,3 @@
 // transformer, pooling and normalising are refused, and so are other kinds of pooling.
 int mr_pooling_read(const char *dir, enum mr_pooling *pooling, int *max_tokens,
                     struct mr_error *err);
-
-#endif

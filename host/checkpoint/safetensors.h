@@ -4,8 +4,7 @@
 // A file is refused as a whole unless every byte is accounted for: each tensor's shape and type
 // agree with its size, the tensors lie inside the file, do not overlap and leave no holes. After
 // that no read through a view can leave the mapping.
-#ifndef MILLRACE_CHECKPOINT_SAFETENSORS_H
-#define MILLRACE_CHECKPOINT_SAFETENSORS_H
+#pragma once
 
 #include "checkpoint/tensor.h"
 
@@ -24,5 +23,3 @@ const struct mr_tensor *mr_safetensors_at(const struct mr_safetensors *file, siz
 
 // The tensor of that exact name, or NULL.
 const struct mr_tensor *mr_safetensors_find(const struct mr_safetensors *file, const char *name);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a safetensors file, tensor by tensor in the order of their data; and the
 // config.json beside it.
-#ifndef MILLRACE_CHECKPOINT_SAFETENSORS_WRITE_H
-#define MILLRACE_CHECKPOINT_SAFETENSORS_WRITE_H
+#pragma once
 
 #include "common/json.h"
 #include "model/arch.h"
@@ -37,5 +36,3 @@ int mr_config_with_integer(char **out, const char *text, size_t size, const char
 // A config.json, but of a classifier of texts with these labels.
 int mr_config_with_labels(char **out, const char *text, size_t size, const char *const *labels,
                           int count, const char *where, struct mr_error *err);
-
-#endif

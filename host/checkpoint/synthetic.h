@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpoint of a given architecture and shape with reproducible random weights: for selftest,
 // tests and measurements where the values do not matter but must be of the usual size.
-#ifndef MILLRACE_CHECKPOINT_SYNTHETIC_H
-#define MILLRACE_CHECKPOINT_SYNTHETIC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ int mr_synthetic_start(const char *dir, const struct mr_config *c, uint64_t seed
 // A number that is about normally distributed, with a mean of 0 and a variance of 1. *state is not
 // 0.
 float mr_synthetic_normal(uint64_t *state);
-
-#endif

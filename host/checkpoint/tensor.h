@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tensor inside a mapped file, and reading its elements.
-#ifndef MILLRACE_CHECKPOINT_TENSOR_H
-#define MILLRACE_CHECKPOINT_TENSOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ int mr_tensor_read_i64(const struct mr_tensor *tensor, size_t first, size_t coun
 // `share` of its rows.
 void mr_tensor_turn(struct mr_tensor *tensor);
 void mr_tensor_cut(struct mr_tensor *tensor, int share, int shares);
-
-#endif

@@ -2,8 +2,7 @@
 // PyTorch's checkpoint files (pytorch_model.bin): a zip archive of a pickle that describes the
 // tensors and of the storages that they are views of. Read as data, in place;
 // docs/use/checkpoints.md.
-#ifndef MILLRACE_CHECKPOINT_TORCH_H
-#define MILLRACE_CHECKPOINT_TORCH_H
+#pragma once
 
 #include "checkpoint/tensor.h"
 
@@ -23,5 +22,3 @@ const struct mr_tensor *mr_torch_at(const struct mr_torch *file, size_t index);
 
 // The tensor of that exact name, or NULL.
 const struct mr_tensor *mr_torch_find(const struct mr_torch *file, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_TORCH_OPCODES_H
-#define MILLRACE_TORCH_OPCODES_H
+#pragma once
 
 // The opcodes that are known, by their names in Python's pickletools.
 enum {
@@ -40,5 +39,3 @@ enum {
     OP_MEMOIZE = 0x94,
     OP_FRAME = 0x95,
 };
-
-#endif

@@ -5,8 +5,7 @@
 // that build strings, numbers, tuples, lists and dictionaries, and a list of names (the functions
 // that torch.save refers to) that stand for "a tensor", "a storage" and "a dictionary". Anything
 // else ends the parsing with an error. Nothing is called, imported or executed.
-#ifndef MILLRACE_CHECKPOINT_TORCH_PICKLE_H
-#define MILLRACE_CHECKPOINT_TORCH_PICKLE_H
+#pragma once
 
 #include "checkpoint/torch_tensor.h"
 
@@ -30,5 +29,3 @@ struct mr_pickle {
 int mr_pickle_read(struct mr_pickle *pickle, const void *data, size_t size, const char *where,
                    struct mr_error *err);
 void mr_pickle_free(struct mr_pickle *pickle);
-
-#endif

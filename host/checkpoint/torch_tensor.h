@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tensor as a pickle describes it.
-#ifndef MILLRACE_CHECKPOINT_TORCH_TENSOR_H
-#define MILLRACE_CHECKPOINT_TORCH_TENSOR_H
+#pragma once
 
 #include "checkpoint/tensor.h"
 
@@ -16,5 +15,3 @@ struct mr_pickle_tensor {
     int64_t shape[MR_MAX_RANK], stride[MR_MAX_RANK]; // in elements, >= 0
     size_t count;
 };
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the machine of torch_pickle.c works on, and what the names that it knows make of it.
 // Internal to the two.
-#ifndef MILLRACE_CHECKPOINT_TORCH_VALUE_H
-#define MILLRACE_CHECKPOINT_TORCH_VALUE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -81,5 +80,3 @@ int mr_pv_make_storage(struct mr_pv_storage *out, const struct mr_pv *id, const 
 // The tensor that rebuilding it from the tuple `args` would give.
 int mr_pv_make_tensor(struct mr_pv_tensor *out, const struct mr_pv_object *args, const char *where,
                       struct mr_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The zip archive (zip64 where it is large) that torch.save writes, in a mapped file: where its
 // stored members lie. libzip reads the directory; the weights are read where they are.
-#ifndef MILLRACE_CHECKPOINT_TORCH_ZIP_H
-#define MILLRACE_CHECKPOINT_TORCH_ZIP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void mr_zip_close(struct mr_zip *zip);
 
 // The member of that name, or NULL.
 const struct mr_zip_member *mr_zip_find(const struct mr_zip *zip, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files that a checkpoint's weights are in: one, or the shards of an index.
-#ifndef MILLRACE_CHECKPOINT_WEIGHT_FILES_H
-#define MILLRACE_CHECKPOINT_WEIGHT_FILES_H
+#pragma once
 
 #include "checkpoint/weights.h"
 
@@ -22,5 +21,3 @@ struct mr_weight_files {
 int mr_weight_files_open(struct mr_weight_files *w, const char *dir, mr_weight_file_seen *add,
                          void *arg, struct mr_error *err);
 void mr_weight_files_close(struct mr_weight_files *w);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of weights, of whichever kind a checkpoint has.
-#ifndef MILLRACE_CHECKPOINT_WEIGHTS_H
-#define MILLRACE_CHECKPOINT_WEIGHTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ static inline const struct mr_tensor *mr_weights_find(const struct mr_weights *w
 {
     return w->torch ? mr_torch_find(w->torch, name) : mr_safetensors_find(w->safetensors, name);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of the backward pass beside that of num.h, bit for bit (docs/inside/numerics.md,
 // rules 15 to 20): row by row, in the way of num.h.
-#ifndef MILLRACE_CMODEL_BACKWARD_H
-#define MILLRACE_CMODEL_BACKWARD_H
+#pragma once
 
 #include "cmodel/num.h"
 
@@ -76,5 +75,3 @@ void mr_softmax(const struct mr_softmax_row *row, int count, float *p);
 // ds[count] from the gradient of the probabilities; grad_scale is 1 / sqrt(head_dim). ds may be dp.
 void mr_softmax_back(const struct mr_softmax_row *row, const float *dp, float grad_scale, int count,
                      float *ds);
-
-#endif

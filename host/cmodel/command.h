@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command of a program, field by field (docs/inside/commands.md; the fields are MR_F_* of
 // mr_device.h).
-#ifndef MILLRACE_CMODEL_COMMAND_H
-#define MILLRACE_CMODEL_COMMAND_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ const char *mr_opcode_name(unsigned opcode);
 
 // The queue that takes it, MR_QUEUE_...; the writer's of what is none.
 int mr_opcode_queue(unsigned opcode);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device says about itself, and about a run that failed.
-#ifndef MILLRACE_CMODEL_GEOMETRY_H
-#define MILLRACE_CMODEL_GEOMETRY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ struct mr_device_error {
     unsigned command;
     uint64_t addr;
 };
-
-#endif

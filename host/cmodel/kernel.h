@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model's inner loops, in several instruction sets with the same bits: sums are of exact
 // integers, and what is fp32 follows cmodel/num.h lane by lane.
-#ifndef MILLRACE_CMODEL_KERNEL_H
-#define MILLRACE_CMODEL_KERNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -136,5 +135,3 @@ struct mr_row_kernels {
 
 // Puts a k-block of token `lane` into place.
 void mr_panel_put(struct mr_panel_block *block, int lane, const int8_t act[32], uint8_t code);
-
-#endif

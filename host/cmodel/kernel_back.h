@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of the backward pass (cmodel/backward.h) over arrays, as kernel_lanes.h has those
 // of num.h: bit for bit, without branches. MR_BACK_KERNELS makes them functions.
-#ifndef MILLRACE_CMODEL_KERNEL_BACK_H
-#define MILLRACE_CMODEL_KERNEL_BACK_H
+#pragma once
 
 #include "cmodel/backward.h"
 #include "cmodel/kernel_lanes.h"
@@ -236,5 +235,3 @@ MR_LANES void mr_lanes_quantise_turned(const float *y, size_t stride, int rows,
     }                                                                                              \
     static const struct mr_back_kernels back = {grad_end,  slopes,  slope_times,  norm_back,       \
                                                 norm_gain, softmax, softmax_back, quantise_turned}
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's fp32 functions (cmodel/num.h) over arrays, bit for bit, without branches: loops that
 // the compiler turns into vectors of each instruction set. MR_LANE_KERNELS makes them functions.
-#ifndef MILLRACE_CMODEL_KERNEL_LANES_H
-#define MILLRACE_CMODEL_KERNEL_LANES_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -332,5 +331,3 @@ MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, co
     }                                                                                              \
     static const struct mr_lane_kernels lanes = {                                                  \
         finish, has_nan, add, scale, turn, function, quantise, block_sums, shares, layernorm}
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loops in plain C: the portable kernels, and the remainders of the others.
-#ifndef MILLRACE_CMODEL_KERNEL_PLAIN_H
-#define MILLRACE_CMODEL_KERNEL_PLAIN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -132,6 +131,4 @@ extern const struct mr_kernels mr_kernels_portable;
 #if defined(__x86_64__)
 extern const struct mr_kernels mr_kernels_avx2, mr_kernels_avx512;
 extern const struct mr_row_kernels mr_row_kernels_avx512;
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the inner loops this processor runs.
-#ifndef MILLRACE_CMODEL_KERNEL_SELECT_H
-#define MILLRACE_CMODEL_KERNEL_SELECT_H
+#pragma once
 
 #include "cmodel/kernel.h"
 
@@ -10,5 +9,3 @@ const struct mr_kernels *mr_kernels(void);
 
 // By name, NULL if the processor lacks it.
 const struct mr_kernels *mr_kernels_named(const char *name);
-
-#endif

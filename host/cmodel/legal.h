@@ -2,8 +2,7 @@
 // Which run descriptors and commands are legal: the rules of rtl/spec/device.def, and what program
 // order demands of semaphores. The same functions serve the C model and whoever wants to refuse a
 // program before it runs; the RTL's (mr_legal) are made from the same lines.
-#ifndef MILLRACE_CMODEL_LEGAL_H
-#define MILLRACE_CMODEL_LEGAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ unsigned mr_legal_command(struct mr_legal *l, const uint32_t *cmd, const char **
 
 // Beats that a STREAM_VEC or STREAM_TILES takes from each channel's stream.
 uint64_t mr_legal_stream_beats(const uint32_t *cmd, unsigned channels);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The specification of the device: executes the programs of docs/inside/commands.md, one command
 // after the other in program order. The RTL gives the same bits in the same memories.
-#ifndef MILLRACE_CMODEL_MACHINE_H
-#define MILLRACE_CMODEL_MACHINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ bool mr_machine_nan(const struct mr_machine *m);
 const int8_t *mr_machine_act(const struct mr_machine *m, int slot, int word, uint8_t *code);
 const int8_t *mr_machine_qkv(const struct mr_machine *m, int slot, int block, uint8_t *code);
 const float *mr_machine_row(const struct mr_machine *m, bool second, int token);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of the C model share: the state of the device, and what they do with it. Memory
 // outside is in windows.h, memory inside in places.h.
-#ifndef MILLRACE_CMODEL_MACHINE_IMPL_H
-#define MILLRACE_CMODEL_MACHINE_IMPL_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -160,5 +159,3 @@ int mr_machine_save_rows(struct mr_machine *m, const uint32_t *cmd);
 int mr_machine_grad(struct mr_machine *m, const uint32_t *cmd);
 int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd);
 int mr_machine_attend(struct mr_machine *m, const uint32_t *cmd);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of an in-process device: channel c occupies byte addresses [c << 36, (c + 1) << 36).
-#ifndef MILLRACE_CMODEL_MEMORY_H
-#define MILLRACE_CMODEL_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ void mr_memory_free(struct mr_memory *m);
 
 // The bytes [addr, addr + bytes), or NULL if they do not lie in one region.
 void *mr_memory_at(const struct mr_memory *m, uint64_t addr, size_t bytes, bool write);
-
-#endif

@@ -6,8 +6,7 @@
 // whose magnitude after rounding to 24 bits is below 2^-126 become signed zero; every NaN is the
 // canonical 0x7FC00000. No fused multiply-add: compile with -ffp-contract=off. The flush rules are
 // applied in code, not through MXCSR, so that the bits are the same on every host.
-#ifndef MILLRACE_CMODEL_NUM_H
-#define MILLRACE_CMODEL_NUM_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -237,5 +236,3 @@ void mr_layernorm(const struct mr_ln_const *c, const float *x, const float *gain
 // Its mean and 1 / deviation, from the sums of xi and xi^2 and the largest exponent field.
 void mr_layernorm_from(const struct mr_ln_const *c, int64_t s1, int64_t s2, unsigned top,
                        float *mean, float *r);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where things lie in on-chip memory, and in a KV window; quantising into it.
-#ifndef MILLRACE_CMODEL_PLACES_H
-#define MILLRACE_CMODEL_PLACES_H
+#pragma once
 
 #include "cmodel/machine_impl.h"
 
@@ -118,5 +117,3 @@ static inline struct mr_operand operand_of(const struct mr_machine *m, const int
     m->kernels->lanes->block_sums(act, n, sum);
     return (struct mr_operand){act, below, sum};
 }
-
-#endif

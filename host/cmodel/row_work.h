@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What MOVE_ROWS makes of a row (docs/inside/commands.md).
-#ifndef MILLRACE_CMODEL_ROW_WORK_H
-#define MILLRACE_CMODEL_ROW_WORK_H
+#pragma once
 
 #include "cmodel/kernel.h"
 #include "cmodel/num.h"
@@ -30,5 +29,3 @@ unsigned mr_row_work_writes(unsigned work);
 // memories. out[cols] is none of them.
 void mr_row_work(const struct mr_row_work *w, int i, int pos, const float *first,
                  const float *second, const struct mr_row_room *room, float *out);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices of MXINT8 in the form of the weight stream (docs/inside/commands.md, "Weight stream"):
 // where a block lies. Streams of weights and the stash of training have them.
-#ifndef MILLRACE_CMODEL_TILES_H
-#define MILLRACE_CMODEL_TILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ struct mr_tile_place {
     size_t largest, bias, code, elements;
 };
 struct mr_tile_place mr_tile_place(const struct mr_tiles_shape *t, int col, int kblock);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows of the memory that a run names in its descriptor.
-#ifndef MILLRACE_CMODEL_WINDOWS_H
-#define MILLRACE_CMODEL_WINDOWS_H
+#pragma once
 
 #include "cmodel/machine_impl.h"
 
@@ -95,5 +94,3 @@ static inline uint8_t *grad_window(struct mr_machine *m, uint64_t off, uint64_t 
     return window(m, w[MR_TRAINING_GRAD_LO] | (uint64_t)w[MR_TRAINING_GRAD_HI] << 32,
                   w[MR_TRAINING_GRAD_BEATS], off, beats, true);
 }
-
-#endif

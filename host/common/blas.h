@@ -3,8 +3,7 @@
 // processor in every program, and each of these asks for 128 MiB again and again until it gets
 // them: under `ulimit -v` even `millrace --version` would wait for ever in exit(), which joins
 // them. Only `cpu:` and --calibrate use it.
-#ifndef MILLRACE_COMMON_BLAS_H
-#define MILLRACE_COMMON_BLAS_H
+#pragma once
 
 #include <cblas.h>
 
@@ -28,5 +27,3 @@ extern struct mr_blas mr_blas;
 // Loads OpenBLAS, once; may be called from several threads. MR_ERR_MEMORY when the limit of address
 // space leaves no room for its threads, MR_ERR_IO when it is not installed.
 int mr_blas_load(struct mr_error *err);
-
-#endif

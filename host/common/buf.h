@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A growable byte buffer.
-#ifndef MILLRACE_COMMON_BUF_H
-#define MILLRACE_COMMON_BUF_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ int mr_buf_append(struct mr_buf *buf, const void *data, size_t size, struct mr_e
 
 // Releases the memory and leaves an empty buffer that can be used again.
 void mr_buf_free(struct mr_buf *buf);
-
-#endif

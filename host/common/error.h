@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How errors travel: every function that can fail returns 0 or a negative mr_status and, through
 // the `err` argument, one line that says what failed, where, and what the user can do about it.
-#ifndef MILLRACE_COMMON_ERROR_H
-#define MILLRACE_COMMON_ERROR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,5 +24,3 @@ int mr_fail_in(struct mr_error *err, const char *fmt, ...) MR_PRINTF(2, 3);
 // is, has no semicolon. Returns err->status. For functions whose callees know what is wrong with a
 // file and not what it is for.
 int mr_advise(struct mr_error *err, const char *advice);
-
-#endif

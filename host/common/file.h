@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files as read-only memory, and paths.
-#ifndef MILLRACE_COMMON_FILE_H
-#define MILLRACE_COMMON_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ char *mr_path_join(const char *dir, const char *name, struct mr_error *err);
 // Whether two paths are one place, whatever they are written like. Nothing but the directory that
 // it lies in need exist.
 bool mr_path_same(const char *a, const char *b);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON files, read strictly: duplicate keys, invalid UTF-8, NUL characters, trailing text and
 // nesting deeper than jansson's limit (2048) are errors.
-#ifndef MILLRACE_COMMON_JSON_H
-#define MILLRACE_COMMON_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ bool mr_json_is_large(const json_t *value);
 
 // "an object", "a string", ...: what a value is, for messages.
 const char *mr_json_kind(const json_t *value);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that appears under its name only when it is complete, whatever ends the program before.
-#ifndef MILLRACE_COMMON_OUTPUT_H
-#define MILLRACE_COMMON_OUTPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ int mr_output_commit(struct mr_output *out, struct mr_error *err);
 
 // Gives it up. Does nothing after mr_output_commit() and to one that is all zero with fd -1.
 void mr_output_abandon(struct mr_output *out);
-
-#endif

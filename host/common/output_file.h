@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file to print to: as mr_output, it takes its name only when it is complete, so that whatever
 // was there stays until then. Devices and pipes are written to directly.
-#ifndef MILLRACE_COMMON_OUTPUT_FILE_H
-#define MILLRACE_COMMON_OUTPUT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,5 +25,3 @@ void mr_output_file_abandon(struct mr_output_file *o);
 
 // Do both paths name one regular file, be it there or not yet?
 bool mr_output_same(const char *a, const char *b);
-
-#endif

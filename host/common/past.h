@@ -2,8 +2,7 @@
 // Copies that go past the caches, as memcpy() does it for much more at a time: for what is written
 // and not read again soon. What it overwrites need not be read at all, if whole lines of 64 bytes
 // are.
-#ifndef MILLRACE_COMMON_PAST_H
-#define MILLRACE_COMMON_PAST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ static inline void mr_past_end(void)
     _mm_sfence();
 #endif
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A few threads for work that falls into independent tasks. Results must not depend on which
 // thread does a task, nor on their order.
-#ifndef MILLRACE_COMMON_POOL_H
-#define MILLRACE_COMMON_POOL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ int mr_pool_workers(const struct mr_pool *pool);
 // alone, for work that is done before others are awake. One caller at a time.
 void mr_pool_run(struct mr_pool *pool, int tasks, void (*task)(void *arg, int i, int worker),
                  void *arg, bool share);
-
-#endif

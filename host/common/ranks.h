@@ -2,8 +2,7 @@
 // Several processes that do one thing together, one a device: which one this is, and what they say
 // to each other. Rank 0 owns what is kept and what is printed. Every rank calls the same functions
 // in the same order; one that cannot go on ends all of them by quit().
-#ifndef MILLRACE_COMMON_RANKS_H
-#define MILLRACE_COMMON_RANKS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ extern const struct mr_ranks mr_ranks_one;
 void mr_ranks_send(const struct mr_ranks *r, void *data, size_t bytes);
 void mr_ranks_sum(const struct mr_ranks *r, int32_t *data, size_t count);
 void mr_ranks_gather(const struct mr_ranks *r, const void *own, void *all, size_t bytes);
-
-#endif

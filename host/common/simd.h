@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instruction sets that inner loops are compiled for, and the one that this processor runs.
-#ifndef MILLRACE_COMMON_SIMD_H
-#define MILLRACE_COMMON_SIMD_H
+#pragma once
 
 enum mr_simd { MR_SIMD_PORTABLE, MR_SIMD_AVX2, MR_SIMD_AVX512, MR_SIMD_SETS };
 
@@ -11,5 +10,3 @@ int mr_simd_named(const char *name);
 
 // The fastest that this processor has; MILLRACE_SIMD asks for one by name.
 enum mr_simd mr_simd_best(void);
-
-#endif

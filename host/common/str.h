@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strings from files: made fit for a one-line message, and found among the words that are known.
-#ifndef MILLRACE_COMMON_STR_H
-#define MILLRACE_COMMON_STR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ struct mr_shown mr_show_bytes(const void *text, size_t size);
 // `compare`: strncmp, or strncasecmp for letters of any case.
 int mr_place_of(const char *words, const char *text,
                 int (*compare)(const char *, const char *, size_t));
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Did you mean ...?"
-#ifndef MILLRACE_COMMON_SUGGEST_H
-#define MILLRACE_COMMON_SUGGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ struct mr_suggestion {
     int distance; // of `best`
 };
 void mr_suggest_offer(struct mr_suggestion *s, const char *candidate);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words in a picture.
-#ifndef MILLRACE_COMMON_SVG_H
-#define MILLRACE_COMMON_SVG_H
+#pragma once
 
 #include <stdio.h>
 
@@ -10,5 +9,3 @@ void mr_svg_escape(FILE *out, const char *text);
 
 // An element with other attributes, "" for none.
 void mr_svg_text(FILE *out, double x, double y, const char *attributes, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a key of a training's configuration is, and values of keys. Internal to host/config.
-#ifndef MILLRACE_CONFIG_KEY_H
-#define MILLRACE_CONFIG_KEY_H
+#pragma once
 
 #include "common/error.h"
 #include "common/str.h"
@@ -93,5 +92,3 @@ struct mr_shown mr_key_shown(const struct mr_yaml *value);
 int mr_key_number(const struct mr_reader *r, const struct mr_key *key, const struct mr_yaml *value,
                   double *out);
 int mr_key_flag(const struct mr_reader *r, const struct mr_yaml *value, bool *out);
-
-#endif

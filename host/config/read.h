@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training from a configuration of the Model Zoo.
-#ifndef MILLRACE_CONFIG_READ_H
-#define MILLRACE_CONFIG_READ_H
+#pragma once
 
 #include "common/error.h"
 #include "config/training.h"
@@ -27,5 +26,3 @@ int mr_training_fits(struct mr_training *t, const struct mr_config *checkpoint,
 // The model from which a training from scratch begins: every size is there, and belongs to the
 // others.
 int mr_training_shape(const struct mr_training *t, struct mr_config *config, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys whose values are more than a number or a word. Internal to host/config.
-#ifndef MILLRACE_CONFIG_SPECIAL_H
-#define MILLRACE_CONFIG_SPECIAL_H
+#pragma once
 
 #include "config/key.h"
 
@@ -32,5 +31,3 @@ mr_key_take mr_take_mode;        // train, eval, ...
 mr_key_take mr_take_autoload;    // whether a state is gone on with
 mr_key_take mr_take_list;        // [Name: {...}]
 mr_key_take mr_take_lora;        // {r: 8, alpha: 16, target_modules: [...]}
-
-#endif

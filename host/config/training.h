@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that a training is told: by the options of `millrace train`, or by a configuration
 // file of Cerebras' Model Zoo, of either generation (docs/train/train-config.md).
-#ifndef MILLRACE_CONFIG_TRAINING_H
-#define MILLRACE_CONFIG_TRAINING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -115,5 +114,3 @@ int mr_training_lora(struct mr_training *t, const char *text, struct mr_error *e
 char *mr_training_text(struct mr_training *t, const char *text);
 // Releases what a configuration says, also after a failure.
 void mr_training_free(struct mr_training *t);
-
-#endif

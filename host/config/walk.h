@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a tree to the table of keys. Internal to host/config.
-#ifndef MILLRACE_CONFIG_WALK_H
-#define MILLRACE_CONFIG_WALK_H
+#pragma once
 
 #include "config/key.h"
 
@@ -17,5 +16,3 @@ bool mr_key_known(const char *path);
 // The key of this name, with dots, is given on the command line: the file's value is passed over.
 // r->over has room for one more.
 void mr_keys_override(struct mr_reader *r, const char *path);
-
-#endif

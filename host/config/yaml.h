@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML files of people as trees, in bounded memory. libyaml reads them; what a configuration does
 // not need is refused: tags, merge keys, keys that are no words or stand twice, a second document.
-#ifndef MILLRACE_CONFIG_YAML_H
-#define MILLRACE_CONFIG_YAML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ const struct mr_yaml *mr_yaml_member(const struct mr_yaml *map, const char *key)
 
 // Nothing, ~, null or None, without quotes.
 bool mr_yaml_is_null(const struct mr_yaml *value);
-
-#endif

@@ -6,8 +6,7 @@
 // One struct mr_cpu is used by one thread at a time. OpenBLAS itself runs threads
 // (OPENBLAS_NUM_THREADS); the last bits of a result may depend on their number, on the processor
 // and on how rows are grouped into steps. This backend promises a tolerance, not bits.
-#ifndef MILLRACE_CPU_CPU_H
-#define MILLRACE_CPU_CPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ void mr_cpu_observe(struct mr_cpu *cpu,
 // nothing. NULL ends the calls.
 void mr_cpu_watch(struct mr_cpu *cpu, int (*watch)(void *arg, int layer, double share, int rows),
                   void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the reference is inside; not for callers.
-#ifndef MILLRACE_CPU_CPU_IMPL_H
-#define MILLRACE_CPU_CPU_IMPL_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -69,5 +68,3 @@ struct sequence *mr_cpu_sequence(const struct mr_cpu *cpu, int seq);
 
 // Makes room for a sequence's pending tokens. A failure leaves larger buffers, but no other trace.
 int mr_cpu_reserve_positions(const struct mr_cpu *cpu, struct sequence *s, struct mr_error *err);
-
-#endif

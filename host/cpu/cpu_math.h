@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The element-wise operations in fp32, as Hugging Face's modeling_gptj defines them.
-#ifndef MILLRACE_CPU_CPU_MATH_H
-#define MILLRACE_CPU_CPU_MATH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ void mr_cpu_rotary_angles(float *sincos, const float *frequencies, int rotary_di
 // Rotates the first rotary_dim elements of one head in place, neighbours (0, 1), (2, 3), ... being
 // the pairs.
 void mr_cpu_rotate(float *head, const float *sincos, int rotary_dim);
-
-#endif

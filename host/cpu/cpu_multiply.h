@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of the reference, in pieces of the result's columns.
-#ifndef MILLRACE_CPU_CPU_MULTIPLY_H
-#define MILLRACE_CPU_CPU_MULTIPLY_H
+#pragma once
 
 // Columns of a piece: a tenth of a second of one core, with the slowest of OpenBLAS' kernels.
 int mr_cpu_columns(int rows, int n_in);
@@ -10,5 +9,3 @@ int mr_cpu_columns(int rows, int n_in);
 // transposed.
 void mr_cpu_multiply(float *out, int stride, const float *in, const float *weights, int rows,
                      int n_out, int n_in);
-
-#endif

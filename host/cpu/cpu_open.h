@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model in the reference, and its sequences; a part of cpu.h.
-#ifndef MILLRACE_CPU_CPU_OPEN_H
-#define MILLRACE_CPU_CPU_OPEN_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -47,5 +46,3 @@ int mr_cpu_seq_length(const struct mr_cpu *cpu, int seq);
 // Makes a sequence shorter, or longer without computing: the new positions have zeros for keys and
 // values (for measurements at a position).
 int mr_cpu_seq_set_length(struct mr_cpu *cpu, int seq, int length, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands on top of an encoder (enum mr_head), in fp32.
-#ifndef MILLRACE_CPU_HEADS_H
-#define MILLRACE_CPU_HEADS_H
+#pragma once
 
 #include "checkpoint/tensor.h"
 #include "model/arch.h"
@@ -25,5 +24,3 @@ int mr_cpu_head_width(const struct mr_cpu_heads *heads, enum mr_head head);
 // and MR_HEAD_WORDS read last rows, MR_HEAD_NEXT what the pooler gave, MR_HEAD_LABELS either.
 int mr_cpu_head(const struct mr_cpu_heads *heads, enum mr_head head, int rows, const float *in,
                 float *out, struct mr_error *err);
-
-#endif

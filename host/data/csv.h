@@ -2,8 +2,7 @@
 // Records of comma-separated values (RFC 4180): fields may stand in quotes, with commas, line ends
 // and doubled quotes in them. Of tab-separated values a quote is a character like others, and no
 // field has a tab or a line end in it. Lines end in "\r\n" or "\n"; empty ones are passed over.
-#ifndef MILLRACE_DATA_CSV_H
-#define MILLRACE_DATA_CSV_H
+#pragma once
 
 #include "common/buf.h"
 #include "data/source.h"
@@ -32,5 +31,3 @@ static inline const char *mr_csv_field(const struct mr_csv *c, int i, size_t *si
 }
 
 void mr_csv_free(struct mr_csv *c);
-
-#endif

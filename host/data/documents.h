@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records as tokens, many at a time on all processors. The tokens do not depend on how many.
-#ifndef MILLRACE_DATA_DOCUMENTS_H
-#define MILLRACE_DATA_DOCUMENTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ bool mr_documents_full(const struct mr_documents *d);
 // Tokenises the batch: d->documents[0 .. d->count - 1], valid until mr_documents_clear().
 int mr_documents_encode(struct mr_documents *d, struct mr_error *err);
 void mr_documents_clear(struct mr_documents *d);
-
-#endif

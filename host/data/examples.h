@@ -4,8 +4,7 @@
 // ids, 1 for each token of the text, and types of tokens; `labels` [n] has their labels, and the
 // attribute `label_names` what these are called. Files that `millrace data` wrote have a checksum
 // in front of that.
-#ifndef MILLRACE_DATA_EXAMPLES_H
-#define MILLRACE_DATA_EXAMPLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -118,5 +117,3 @@ int mr_examples_add_text(struct mr_examples_writer *w, const int32_t *ids, const
 int mr_examples_commit(struct mr_examples_writer *w, const struct mr_examples_notes *notes,
                        struct mr_error *err);
 void mr_examples_abandon(struct mr_examples_writer *w);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an HDF5 file of texts with labels has beside its rows (docs/train/data.md).
-#ifndef MILLRACE_DATA_EXAMPLES_LABELS_H
-#define MILLRACE_DATA_EXAMPLES_LABELS_H
+#pragma once
 
 #include "data/labels.h"
 
@@ -9,5 +8,3 @@
 // numbers. On success the caller frees both.
 int mr_examples_labels(int64_t file, const char *path, uint64_t rows, struct mr_labels *names,
                        int32_t **labels, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The labels that texts have: names, numbered from 0.
-#ifndef MILLRACE_DATA_LABELS_H
-#define MILLRACE_DATA_LABELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ int mr_labels_find(struct mr_labels *labels, const char *name, size_t size, stru
 void mr_labels_sort(struct mr_labels *labels, int32_t *to);
 
 void mr_labels_free(struct mr_labels *labels);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model is to learn, text by text: of a plain text, of JSON lines, or of comma- or
 // tab-separated values (docs/train/data.md).
-#ifndef MILLRACE_DATA_RECORDS_H
-#define MILLRACE_DATA_RECORDS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -52,5 +51,3 @@ int mr_records_open(struct mr_records *r, enum mr_data_format format,
 // 1: there is one, 0: the end, or a failure that names the line.
 int mr_records_next(struct mr_records *r, struct mr_record *record, struct mr_error *err);
 void mr_records_close(struct mr_records *r); // and its source
-
-#endif

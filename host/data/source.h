@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes of a file, of standard input or of memory, one after the other; what zstd has compressed is
 // decompressed.
-#ifndef MILLRACE_DATA_SOURCE_H
-#define MILLRACE_DATA_SOURCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ static inline int mr_source_peek(struct mr_source *s)
     s->at -= c != MR_SOURCE_END;
     return c;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Documents in windows: what `train` learns from a text, and what `data` writes.
-#ifndef MILLRACE_DATA_WINDOWS_H
-#define MILLRACE_DATA_WINDOWS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ struct mr_cut {
 // target. Windows in which nothing is learnt are left out. Returns how many; `out` may be NULL.
 size_t mr_windows_cut(const struct mr_cut *cut, size_t from, size_t learnt, size_t to,
                       struct mr_window *out);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the C model beside a simulated device and compares what each command left in the on-chip
 // memories, in the cycle in which the command has completed there.
-#ifndef MILLRACE_DEVICE_CHECK_H
-#define MILLRACE_DEVICE_CHECK_H
+#pragma once
 
 #include "cmodel/machine.h"
 #include "device/device.h"
@@ -26,5 +25,3 @@ int mr_check_end(struct mr_check *check, const struct mr_memory *device, struct 
 
 // True after a difference was found during the run (which was then stopped).
 bool mr_check_failed(const struct mr_check *check);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The configurations of rtl/spec/configs.def.
-#ifndef MILLRACE_DEVICE_CONFIGS_H
-#define MILLRACE_DEVICE_CONFIGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ const struct mr_config_entry *mr_config_train_at(int index);
 
 // For a message: "no such configuration; tiny, sim and so on exist".
 void mr_config_unknown(char *text, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
 // (docs/inside/commands.md) and counts what it did. URIs:
 // "sim:[config][,memory=ideal|ddr4-2400|hbm2][,...]", "model:[config]", "xrt:[index][,...]",
 // "pci:[number]"; each with ",capacity=SIZE" for less memory than it has.
-#ifndef MILLRACE_DEVICE_DEVICE_H
-#define MILLRACE_DEVICE_DEVICE_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -149,5 +148,3 @@ int mr_device_uploaded(struct mr_device *dev, size_t bytes, struct mr_error *err
 
 // Keeps the device's first error and puts it into words; returns MR_ERR_DEVICE.
 int mr_device_report(struct mr_device *dev, const struct mr_device_error *e, struct mr_error *err);
-
-#endif

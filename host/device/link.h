@@ -2,8 +2,7 @@
 // What a link between host and device would cost: time in the engine's cycles, from the bytes of
 // the copies and what the engine's runs take. Both directions at the same time, in each one copy
 // after the other. No clock of this machine is in it.
-#ifndef MILLRACE_DEVICE_LINK_H
-#define MILLRACE_DEVICE_LINK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ double mr_link_carry(struct mr_link *link, uint64_t up, uint64_t down);
 void mr_link_wait(struct mr_link *link, double end);
 // A run took so many cycles.
 void mr_link_ran(struct mr_link *link, double cycles);
-
-#endif

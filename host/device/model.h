@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_DEVICE_MODEL_H
-#define MILLRACE_DEVICE_MODEL_H
+#pragma once
 
 #include "cmodel/machine.h"
 #include "device/device.h"
@@ -10,5 +9,3 @@ int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_err
 
 // The C model behind a "model:" device, NULL of others: for tests.
 const struct mr_machine *mr_device_model_of(struct mr_device *dev);
-
-#endif

@@ -3,8 +3,7 @@
 // own where the device allows that (mr_device_info.overlaps, or no run is under way), else at once
 // by the caller.
 // Beside that it says what links would cost, from what the caller says its runs took (link.h).
-#ifndef MILLRACE_DEVICE_MOVER_H
-#define MILLRACE_DEVICE_MOVER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ struct mr_mover_stats {
     double waited[MR_LINKS]; // cycles in which the engine had to wait for a link of that rate
 };
 struct mr_mover_stats mr_mover_stats(const struct mr_mover *mover);
-
-#endif

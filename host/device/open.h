@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kinds of device there are: the one place that knows them all.
-#ifndef MILLRACE_DEVICE_OPEN_H
-#define MILLRACE_DEVICE_OPEN_H
+#pragma once
 
 #include "device/device.h"
 
@@ -16,5 +15,3 @@ int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err
 // Whether a device is there: 0, or an error that says why not and what to do. Cards are left alone:
 // of xrt: only what opening needs is looked for.
 int mr_device_probe(const char *uri, struct mr_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_DEVICE_PCI_H
-#define MILLRACE_DEVICE_PCI_H
+#pragma once
 
 #include "device/device.h"
 #include "driver/include/uapi/millrace.h"
@@ -11,5 +10,3 @@ int mr_device_pci_open(struct mr_device **dev, const char *args, struct mr_error
 // For tests: whether a driver that says this about itself has what the runtime asks it for. Later
 // versions of the uapi only add to it, so each from 1 on will do.
 int mr_pci_check(const struct millrace_info *driver, const char *uri, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What devices with the registers of docs/inside/commands.md have in common.
-#ifndef MILLRACE_DEVICE_REGISTERS_H
-#define MILLRACE_DEVICE_REGISTERS_H
+#pragma once
 
 #include "device/device.h"
 
@@ -20,5 +19,3 @@ int mr_registers_counters(struct mr_device *dev, mr_register_read *read,
 // Where a run is that is under way.
 int mr_registers_moment(struct mr_device *dev, mr_register_read *read, struct mr_device_moment *m,
                         struct mr_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_DEVICE_SIM_H
-#define MILLRACE_DEVICE_SIM_H
+#pragma once
 
 #include "device/device.h"
 #include "sim/verilator/simlib.h"
@@ -11,5 +10,3 @@ int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error
 // The simulator behind a "sim:" device, NULL of others: for timelines, and for tests (faults,
 // registers, the memory's counts).
 const struct mr_sim_api *mr_device_sim_of(struct mr_device *dev, struct mr_sim **sim);
-
-#endif

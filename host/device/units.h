@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which engines a device URI stands for (mr_device_units, mr_device_unit of millrace.h).
-#ifndef MILLRACE_DEVICE_UNITS_H
-#define MILLRACE_DEVICE_UNITS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ int mr_device_without_capacity(const char *uri, char *out, size_t size, uint64_t
 
 // What stands for itself when nothing is said: "sim:sim" of "sim:", "xrt:0" of "xrt:".
 void mr_device_name(const char *uri, char name[MR_DEVICE_URI]);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is looked at in an xclbin before XRT is asked: which file it is, whether it is whole, and
 // which compute units it has. Everything else is XRT's.
-#ifndef MILLRACE_DEVICE_XCLBIN_H
-#define MILLRACE_DEVICE_XCLBIN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ int mr_xclbin_find(char *path, size_t size, const char *uri, struct mr_error *er
 // Compute units KERNEL_1, _2 and so on without a gap; 0 if it has none of them. MR_ERR_FORMAT if
 // the file is no xclbin, or cut off.
 int mr_xclbin_units(const char *path, const char *kernel, int *units, struct mr_error *err);
-
-#endif

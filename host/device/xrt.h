@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_DEVICE_XRT_H
-#define MILLRACE_DEVICE_XRT_H
+#pragma once
 
 #include "device/device.h"
 
@@ -9,5 +8,3 @@ int mr_device_xrt_open(struct mr_device **dev, const char *args, struct mr_error
 
 // What XRT needs of the environment: an error that says what is missing, or 0.
 int mr_device_xrt_environment(const char *uri, struct mr_error *err);
-
-#endif

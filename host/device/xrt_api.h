@@ -5,8 +5,7 @@
 //
 // Calls may take long, and with a dead device for ever: xrt_worker.h makes them from a thread of
 // its own. A unit and its buffers are used by one thread at a time.
-#ifndef MILLRACE_DEVICE_XRT_API_H
-#define MILLRACE_DEVICE_XRT_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ int mr_xrt_start(struct mr_xrt_unit *unit, struct mr_error *err);
 // 1 when the run has ended, 0 when it has not after about `ms` (below 1000: hw_emu waits whole
 // seconds), or a negative mr_status.
 int mr_xrt_wait(struct mr_xrt_unit *unit, unsigned ms, struct mr_error *err);
-
-#endif

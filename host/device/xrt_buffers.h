@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // "xrt:": its buffers, operations of struct mr_device_ops.
-#ifndef MILLRACE_DEVICE_XRT_BUFFERS_H
-#define MILLRACE_DEVICE_XRT_BUFFERS_H
+#pragma once
 
 #include "device/xrt_device.h"
 
@@ -16,5 +15,3 @@ int mr_xrt_device_alloc_in(struct mr_xrt_device *d, int group, size_t bytes, uin
                            struct mr_error *err);
 // What was written and is not on the card yet goes there. For the worker's thread.
 int mr_xrt_flush_here(struct mr_xrt_device *d, struct mr_error *err);
-
-#endif

@@ -2,8 +2,7 @@
 // Inside of "xrt:": the device and the worker's calls, which xrt_buffers.c, xrt_run.c and xrt.c
 // (opening and closing) stand on. Everything that may take long is done by the worker's thread;
 // what that touches lies in struct mr_xrt_device, which is left behind if the device is given up.
-#ifndef MILLRACE_DEVICE_XRT_DEVICE_H
-#define MILLRACE_DEVICE_XRT_DEVICE_H
+#pragma once
 
 #include "device/device.h"
 #include "device/xrt_api.h"
@@ -104,5 +103,3 @@ int mr_xrt_call(struct mr_xrt_device *d, mr_work *work, double seconds, struct m
 
 // For a device with a run that XRT does not end: closing it would crash XRT's own threads.
 void mr_xrt_give_up(struct mr_xrt_device *d);
-
-#endif

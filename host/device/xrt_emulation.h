@@ -2,8 +2,7 @@
 // What XRT's hardware emulation needs beside XRT: an environment, a working directory, and an eye
 // on the simulator, whose death the shim does not notice. Does nothing unless XCL_EMULATION_MODE is
 // set.
-#ifndef MILLRACE_DEVICE_XRT_EMULATION_H
-#define MILLRACE_DEVICE_XRT_EMULATION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ int mr_xrt_emulation_watch(struct mr_error *err);
 // The device was given up: the simulator is killed, and when the process ends it does not wait for
 // XRT.
 void mr_xrt_emulation_lost(void);
-
-#endif

@@ -2,8 +2,7 @@
 // The functions of XRT's native C API that are used: X(result, name, parameters). They are the same
 // in every release from 2.13 on; tests/xrt/prototypes.c compares them with the headers of the XRT
 // that is installed. Handles are pointers, enumerations unsigned, UUIDs 16 bytes.
-#ifndef MILLRACE_DEVICE_XRT_FUNCTIONS_H
-#define MILLRACE_DEVICE_XRT_FUNCTIONS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ enum {
     MR_XRT_SUBMITTED = 7,
     MR_XRT_TIMEOUT = 8,
 };
-
-#endif

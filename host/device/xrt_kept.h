@@ -3,8 +3,7 @@
 // session on the card with the same weights finds them. They hold the card open. Those that no
 // session uses give way when memory runs out or the card is to be opened with another xclbin.
 // Everything but mr_xrt_kept_any() may call XRT: for the worker's thread.
-#ifndef MILLRACE_DEVICE_XRT_KEPT_H
-#define MILLRACE_DEVICE_XRT_KEPT_H
+#pragma once
 
 #include "device/xrt_device.h"
 
@@ -19,5 +18,3 @@ void mr_xrt_kept_leave(const struct mr_xrt_area *area);
 // Frees what no session uses, of that card or (NULL) of all cards; false if there was nothing.
 bool mr_xrt_kept_drop(const struct mr_xrt_card *card);
 bool mr_xrt_kept_any(void);
-
-#endif

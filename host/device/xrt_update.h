@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "xrt:": the kernel `millrace_update` beside the engine (hls/README.md), a second compute unit of
 // the same xclbin on the same memory.
-#ifndef MILLRACE_DEVICE_XRT_UPDATE_H
-#define MILLRACE_DEVICE_XRT_UPDATE_H
+#pragma once
 
 #include "device/xrt_device.h"
 
@@ -12,5 +11,3 @@ void mr_xrt_update_close(struct mr_xrt_device *d);
 
 // What the device has of struct mr_device: the update, or why there is none.
 void mr_xrt_update_announce(struct mr_xrt_device *d);
-
-#endif

@@ -2,8 +2,7 @@
 // A thread that makes calls which may never return. The caller waits for each with a limit; when a
 // call does not come back, the thread is given up with all that it may still touch, and no further
 // call is made by it.
-#ifndef MILLRACE_DEVICE_XRT_WORKER_H
-#define MILLRACE_DEVICE_XRT_WORKER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ int mr_worker_call(struct mr_worker *worker, mr_work *work, void *arg, double se
 void mr_worker_give_up(struct mr_worker *worker);
 
 bool mr_worker_lost(const struct mr_worker *worker);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What generation runs on: the fp32 reference ("cpu:") or the engine on a device.
-#ifndef MILLRACE_ENGINE_BACKEND_H
-#define MILLRACE_ENGINE_BACKEND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ static inline void mr_backend_close(struct mr_backend *b)
     if (b)
         b->ops->close(b);
 }
-
-#endif

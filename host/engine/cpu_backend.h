@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // "cpu:" as a backend: the fp32 reference on the checkpoint itself, or on packed weights.
-#ifndef MILLRACE_ENGINE_CPU_BACKEND_H
-#define MILLRACE_ENGINE_CPU_BACKEND_H
+#pragma once
 
 #include "engine/backend.h"
 #include "pack/packed.h"
@@ -17,5 +16,3 @@ int mr_cpu_backend_seq_set_length(struct mr_backend *backend, int seq, int lengt
 
 // mr_cpu_seq_length() of one.
 int mr_cpu_backend_seq_length(const struct mr_backend *backend, int seq);
-
-#endif

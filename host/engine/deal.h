@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deals a one-channel weight stream, of a packed model or of a store, out to N channels.
-#ifndef MILLRACE_ENGINE_DEAL_H
-#define MILLRACE_ENGINE_DEAL_H
+#pragma once
 
 #include "pack/packed.h"
 
@@ -13,5 +12,3 @@ void mr_deal_channel(const struct mr_packed *packed, int channels, int channel, 
 // item begins.
 const uint8_t *mr_deal_item(const struct mr_stream_item *item, int channels, int channel,
                             const uint8_t *in, uint8_t *out);
-
-#endif

@@ -9,8 +9,7 @@
 // after the other, but for the array's: there the next one starts while the one before still
 // drains, so a result that the next one reads takes a semaphore too. Results of the array come in
 // order.
-#ifndef MILLRACE_ENGINE_DEPEND_H
-#define MILLRACE_ENGINE_DEPEND_H
+#pragma once
 
 #include "cmodel/command.h"
 #include "common/error.h"
@@ -39,5 +38,3 @@ int mr_depend_note(struct mr_depend *d, struct mr_command *commands, int command
 
 // After the last command: no semaphore can come to count beyond 15.
 int mr_depend_check(const struct mr_depend *d, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An encoder on a device: its weights stay there, and each run takes several texts.
-#ifndef MILLRACE_ENGINE_ENCODE_H
-#define MILLRACE_ENGINE_ENCODE_H
+#pragma once
 
 #include "cpu/cpu.h"
 #include "device/device.h"
@@ -29,5 +28,3 @@ void mr_encode_counters(const struct mr_encode *encode, uint64_t *counter);
 
 // That of a run.
 const struct mr_program *mr_encode_program(const struct mr_encode *encode);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run of an encoder on a device, and what its files share.
-#ifndef MILLRACE_ENGINE_ENCODE_RUN_H
-#define MILLRACE_ENGINE_ENCODE_RUN_H
+#pragma once
 
 #include "cpu/cpu.h"
 #include "device/device.h"
@@ -61,5 +60,3 @@ int encode_write(struct mr_encode *e, const struct mr_cpu_text *text, int first,
 int encode_run(struct mr_encode *e, const struct encode_run *run, struct mr_error *err);
 // rows[n][n_embd] from device memory.
 int encode_read(struct mr_encode *e, uint64_t from, int n, float *rows, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: a packed model resident on a device.
-#ifndef MILLRACE_ENGINE_ENGINE_H
-#define MILLRACE_ENGINE_ENGINE_H
+#pragma once
 
 #include "device/device.h"
 #include "engine/backend.h"
@@ -63,5 +62,3 @@ const struct mr_program *mr_engine_program(const struct mr_backend *backend, boo
 // FNV-1a over the KV records of a sequence, position by position, in a form that does not depend on
 // the number of channels. For tests that compare configurations.
 int mr_engine_kv_hash(struct mr_backend *backend, int seq, uint64_t *hash, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of the engine share.
-#ifndef MILLRACE_ENGINE_ENGINE_IMPL_H
-#define MILLRACE_ENGINE_ENGINE_IMPL_H
+#pragma once
 
 #include "device/mover.h"
 #include "engine/backend.h"
@@ -87,5 +86,3 @@ int weights_upload(struct engine *e, struct mr_error *err);
 int weights_take(struct engine *e, int i, int end, const uint64_t **addr, struct mr_error *err);
 void weights_ran(struct engine *e, uint64_t cycles);
 void weights_free(struct engine *e);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The KV store of a sequence as a file (docs/use/kv-file.md): made on any device, good on every
 // other one with the same model.
-#ifndef MILLRACE_ENGINE_KV_FILE_H
-#define MILLRACE_ENGINE_KV_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void mr_kv_close(struct mr_kv_file *file);
 int mr_kv_write(const char *path, const struct mr_kv_shape *shape, const int32_t *tokens, int count,
                 int (*layer)(void *arg, int l, uint8_t *buffer, struct mr_error *err), void *arg,
                 struct mr_error *err);
-
-#endif

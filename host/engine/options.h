@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_ENGINE_OPTIONS_H
-#define MILLRACE_ENGINE_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -9,5 +8,3 @@ struct mr_engine_options {
     int chunk;     // most rows a step; 0: all that fit the device
     bool two_pass; // second pass over the residue of activations
 };
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model as a device program (docs/inside/commands.md): compiled once from the model's
 // description, free of geometry.
-#ifndef MILLRACE_ENGINE_PROGRAM_H
-#define MILLRACE_ENGINE_PROGRAM_H
+#pragma once
 
 #include "cmodel/command.h"
 #include "pack/layout.h"
@@ -58,5 +57,3 @@ struct mr_program_places {
 };
 
 struct mr_program_places mr_program_places(const struct mr_config *c);
-
-#endif

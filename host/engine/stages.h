@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass in stages, where device memory does not hold all weights: which of them stay there, and
 // which come over the link in each pass, through two slots (docs/use/streaming.md).
-#ifndef MILLRACE_ENGINE_STAGES_H
-#define MILLRACE_ENGINE_STAGES_H
+#pragma once
 
 #include "engine/program.h"
 
@@ -45,5 +44,3 @@ const void *mr_stage_bytes(const struct mr_stage *stage, const struct mr_config 
 
 // Where each item of the one-channel stream begins, in bytes; NULL: no memory. The caller frees it.
 uint64_t *mr_stages_offsets(const struct mr_config *c, enum mr_format layers);
-
-#endif

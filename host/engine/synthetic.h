@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model of any shape with weights made from a seed, for measurements: timing does not depend on
 // the values.
-#ifndef MILLRACE_ENGINE_SYNTHETIC_H
-#define MILLRACE_ENGINE_SYNTHETIC_H
+#pragma once
 
 #include "pack/packed.h"
 
@@ -16,5 +15,3 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c,
 // "synthetic:".
 int mr_synthetic_parse(const char *text, struct mr_config *config, uint64_t *seed,
                        struct mr_error *err);
-
-#endif

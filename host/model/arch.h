@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The architectures that are known.
-#ifndef MILLRACE_MODEL_ARCH_H
-#define MILLRACE_MODEL_ARCH_H
+#pragma once
 
 #include "common/error.h"
 #include "model/model.h"
@@ -39,5 +38,3 @@ void mr_config_set_function(struct mr_config *c, unsigned function);
 // The items of layer 0..n_layer - 1, or, for n_layer, those behind the last block, for -1 those in
 // front of the first.
 const struct mr_list *mr_items_of(const struct mr_config *c, int layer);
-
-#endif

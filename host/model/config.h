@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shape of a model of any architecture.
-#ifndef MILLRACE_MODEL_CONFIG_H
-#define MILLRACE_MODEL_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ struct mr_config {
     int eos_token_id;         // -1 if none; as above. The first, where config.json has a list
     int more_eos_ids[MR_MAX_EOS - 1], n_more_eos; // the rest of the list, which end a text as well
 };
-
-#endif

@@ -8,8 +8,7 @@
 // checkpoint must have, the fp32 reference (host/cpu), smoothing and packing (host/pack), the
 // program with its semaphores (host/engine) and synthetic models. docs/inside/adding-a-model.md
 // walks through an example.
-#ifndef MILLRACE_MODEL_MODEL_H
-#define MILLRACE_MODEL_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -240,5 +239,3 @@ struct mr_scaling {
 
 // Of item i of a list, which is a norm (rows only) or a matrix.
 struct mr_scaling mr_item_scaling(const struct mr_arch *arch, const struct mr_list *list, int i);
-
-#endif

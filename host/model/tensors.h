@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names and shapes of a model's tensors, as a checkpoint has them.
-#ifndef MILLRACE_MODEL_TENSORS_H
-#define MILLRACE_MODEL_TENSORS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -50,5 +49,3 @@ const char *mr_tensor_name(const struct mr_config *c, int layer, const struct mr
                            enum mr_part part, char name[MR_NAME]);
 const char *mr_item_label(const struct mr_config *c, int layer, const struct mr_item *item,
                           char name[MR_NAME]);
-
-#endif

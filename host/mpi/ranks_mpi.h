@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libmillrace-mpi.so exports. Its name has the version: one of another is not found.
-#ifndef MILLRACE_MPI_RANKS_MPI_H
-#define MILLRACE_MPI_RANKS_MPI_H
+#pragma once
 
 #include "common/ranks.h"
 
@@ -10,5 +9,3 @@
 // Joins the processes that mpirun has started. *r is borrowed until its leave() or quit().
 typedef void mr_ranks_mpi_fn(struct mr_ranks *r);
 mr_ranks_mpi_fn mr_ranks_mpi;
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Second moments of what goes into each matrix, from runs of the fp32 reference over some text
 // (docs/inside/numerics.md, rule 12). host/pack/compensate.h uses them.
-#ifndef MILLRACE_PACK_CALIBRATE_H
-#define MILLRACE_PACK_CALIBRATE_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 #include "pack/layout.h"
@@ -34,5 +33,3 @@ const struct mr_config *mr_calibration_config(const struct mr_calibration *cal);
 // as many as fit into 4 GiB are collected in one run over the tokens.
 int mr_calibration_moments(struct mr_calibration *cal, const struct mr_stream_item *item,
                            const struct mr_moments **m, struct mr_error *err);
-
-#endif

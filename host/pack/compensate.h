@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rounding of weights to MX blocks with the error of each weight spread over those that are not yet
 // rounded (GPTQ: Frantar et al. 2022, arXiv 2210.17323), then improved by coordinate descent.
-#ifndef MILLRACE_PACK_COMPENSATE_H
-#define MILLRACE_PACK_COMPENSATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void mr_compensator_free(struct mr_compensator *c);
 // mr_mxint8_quantise() or mr_mxfp4_quantise(). error (may be NULL) [cols][k] gets d.
 int mr_compensate(const struct mr_compensator *c, enum mr_format format, int cols, const float *w,
                   uint8_t *code, int8_t *element, float *error, struct mr_error *err);
-
-#endif

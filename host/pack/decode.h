@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The weight stream of one channel back into numbers, exactly: what the device multiplies with.
-#ifndef MILLRACE_PACK_DECODE_H
-#define MILLRACE_PACK_DECODE_H
+#pragma once
 
 #include "pack/layout.h"
 
@@ -15,5 +14,3 @@ float mr_decode_bias(const struct mr_stream_item *item, const uint8_t *at, int o
 
 // Gain (part 0) or bias (part 1) of a pair of LayerNorm vectors: item->k floats.
 void mr_decode_vector(const struct mr_stream_item *item, const uint8_t *at, int part, float *v);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A packed file back into a Hugging Face directory.
-#ifndef MILLRACE_PACK_EXPORT_H
-#define MILLRACE_PACK_EXPORT_H
+#pragma once
 
 #include <signal.h>
 
@@ -15,5 +14,3 @@
 // looked at while writing: non-zero gives MR_ERR_INTERRUPTED. `packed` must be from a packed file.
 int mr_export(const struct mr_packed *packed, const char *dir, const volatile sig_atomic_t *stop,
               struct mr_error *err);
-
-#endif

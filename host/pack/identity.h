@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_PACK_IDENTITY_H
-#define MILLRACE_PACK_IDENTITY_H
+#pragma once
 
 #include "pack/packed.h"
 
@@ -8,5 +7,3 @@
 // a packed file and the directory that it was made from (with the same options). Of a packed file
 // its checksums are taken, otherwise all weights are read.
 int mr_packed_identity(const struct mr_packed *packed, uint64_t *identity, struct mr_error *err);
-
-#endif

@@ -2,8 +2,7 @@
 // Padded dimensions of a model on the device and the order of its weight stream
 // (docs/inside/commands.md, "Weight stream"). Packer, program compiler and dealer all walk this
 // list.
-#ifndef MILLRACE_PACK_LAYOUT_H
-#define MILLRACE_PACK_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ struct mr_matrix_shape mr_matrix_shape(const struct mr_config *c,
 
 // Padded index -> checkpoint index of an axis of n elements, or -1 on padding.
 int mr_unpad(int i, int head, int n);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model from wherever it is: the one place that knows both packing and packed files.
-#ifndef MILLRACE_PACK_LOAD_H
-#define MILLRACE_PACK_LOAD_H
+#pragma once
 
 #include "pack/packed.h"
 
@@ -9,5 +8,3 @@
 // On success the caller owns *packed until mr_packed_close(); on failure it is all zero.
 int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
                    struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OCP MXFP4 (E2M1 elements) for weights: quantiser and decoder.
-#ifndef MILLRACE_PACK_MXFP4_H
-#define MILLRACE_PACK_MXFP4_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ uint8_t mr_mxfp4_element(double v, double scale);
 
 // Nearest E2M1 magnitude code of a >= 0, at most 7; ties go to the even mantissa.
 uint8_t mr_mxfp4_nearest(double a);
-
-#endif

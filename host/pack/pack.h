@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packing a checkpoint layer by layer: what mr_pack_directory() and mr_pack_file() share.
-#ifndef MILLRACE_PACK_PACK_H
-#define MILLRACE_PACK_PACK_H
+#pragma once
 
 #include "pack/packed.h"
 #include "pack/packed_format.h"
@@ -33,5 +32,3 @@ int mr_packer_tables(struct mr_packer *p, struct mr_sink *sink, struct mr_packed
                      struct mr_error *err);
 int mr_packer_stream(struct mr_packer *p, struct mr_sink *sink, struct mr_packed_tensor *t,
                      struct mr_error *err);
-
-#endif

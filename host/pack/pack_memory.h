@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpoint packed in memory, for a session that is not to leave a file.
-#ifndef MILLRACE_PACK_PACK_MEMORY_H
-#define MILLRACE_PACK_PACK_MEMORY_H
+#pragma once
 
 #include "pack/packed.h"
 
@@ -9,5 +8,3 @@
 // On success the caller owns *packed until mr_packed_close(); on failure it is all zero.
 int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
                       struct mr_error *err);
-
-#endif

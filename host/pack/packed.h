@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model as the device wants it: the weight stream of one channel (other channel counts are dealt
 // from it), the embedding as it was in the checkpoint, configuration and tokenizer.
-#ifndef MILLRACE_PACK_PACKED_H
-#define MILLRACE_PACK_PACKED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ int mr_packed_need_tokenizer(const struct mr_packed *packed, struct mr_error *er
 
 // Releases what packing (pack_memory.h) or opening (packed_read.h) has put there; all is zero then.
 void mr_packed_close(struct mr_packed *packed);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contents of a packed file's tensors: checksums, and what no checksum tells.
-#ifndef MILLRACE_PACK_PACKED_CHECK_H
-#define MILLRACE_PACK_PACKED_CHECK_H
+#pragma once
 
 #include "pack/packed.h"
 #include "pack/packed_format.h"
@@ -17,5 +16,3 @@ struct mr_packed_faults {
 int mr_packed_check(const struct mr_packed_layout *l, const struct mr_config *config,
                     const unsigned char *data, const struct mr_pack_options *opt,
                     struct mr_packed_faults *faults, const char *path, struct mr_error *err);
-
-#endif

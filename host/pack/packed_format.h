@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layout of the packed file, version 1 (docs/use/packed-file.md): frozen. Internal to this
 // folder.
-#ifndef MILLRACE_PACK_PACKED_FORMAT_H
-#define MILLRACE_PACK_PACKED_FORMAT_H
+#pragma once
 
 #include "checkpoint/tensor.h"
 #include "pack/layout.h"
@@ -77,5 +76,3 @@ int mr_packed_layout_make(struct mr_packed_layout *l, const struct mr_config *c,
 void mr_packed_layout_free(struct mr_packed_layout *l);
 
 uint64_t mr_packed_header_hash(const struct mr_packed_header *h);
-
-#endif

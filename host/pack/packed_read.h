@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening a packed file: checked, and used where it lies in the mapping.
-#ifndef MILLRACE_PACK_PACKED_READ_H
-#define MILLRACE_PACK_PACKED_READ_H
+#pragma once
 
 #include "pack/packed.h"
 
@@ -9,5 +8,3 @@
 // 1 MiB, so that the file is not read as a whole.
 int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
                    struct mr_error *err);
-
-#endif

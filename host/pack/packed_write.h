@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing a packed file, from a checkpoint piece by piece or from a model in memory.
-#ifndef MILLRACE_PACK_PACKED_WRITE_H
-#define MILLRACE_PACK_PACKED_WRITE_H
+#pragma once
 
 #include <signal.h>
 
@@ -25,5 +24,3 @@ struct mr_pack_result {
 // when it is complete, also if the program is killed.
 int mr_pack_file(const char *dir, const char *path, const struct mr_pack_options *opt,
                  struct mr_pack_result *result, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tensors of a checkpoint into their parts of the packed form, on all processors.
-#ifndef MILLRACE_PACK_QUANTISE_H
-#define MILLRACE_PACK_QUANTISE_H
+#pragma once
 
 #include "common/pool.h"
 #include "pack/calibrate.h"
@@ -36,5 +35,3 @@ int mr_quantise_item(struct mr_quantiser *q, const struct mr_stream_item *item,
 // happens if `sink` is NULL.
 int mr_quantise_copy(struct mr_quantiser *q, const struct mr_tensor *tensor, struct mr_sink *sink,
                      struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far the values of a weight stream are from the checkpoint's, matrix by matrix.
-#ifndef MILLRACE_PACK_REPORT_H
-#define MILLRACE_PACK_REPORT_H
+#pragma once
 
 #include <signal.h>
 
@@ -12,5 +11,3 @@
 int mr_report(const struct mr_packed *packed, const struct mr_checkpoint *checkpoint,
               const volatile sig_atomic_t *stop, struct mr_quality **list, size_t *count,
               struct mr_error *err);
-
-#endif

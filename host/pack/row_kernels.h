@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loops of packing, on rows of fp32: one source, compiled for several instruction sets
 // and chosen at run time. All give the same bits (tests/unit/test_row_kernels.c).
-#ifndef MILLRACE_PACK_ROW_KERNELS_H
-#define MILLRACE_PACK_ROW_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ const struct mr_row_kernels *mr_row_kernels_named(const char *name);
 
 // The best, or the one that the environment variable MILLRACE_SIMD names.
 const struct mr_row_kernels *mr_row_kernels(void);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where packed bytes go: into memory, or into a file with checksums on the way. Several threads
 // make the pieces of one tensor; what comes out does not depend on their number.
-#ifndef MILLRACE_PACK_SINK_H
-#define MILLRACE_PACK_SINK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ void mr_sink_give_up(struct mr_sink *s);
 
 // XXH3-64 of the tensor, after its last piece.
 uint64_t mr_sink_end(struct mr_sink *s);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact power-of-two channel smoothing (docs/inside/numerics.md): moves magnitude between
 // neighbouring tensors so that no MX block holds one large channel. fp32 results do not change.
-#ifndef MILLRACE_PACK_SMOOTH_H
-#define MILLRACE_PACK_SMOOTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ int mr_smooth_layer(struct mr_smooth *s, const struct mr_checkpoint *ck, int lay
 int mr_smooth_plan(struct mr_smooth *s, const struct mr_checkpoint *ck, bool on,
                    struct mr_error *err);
 void mr_smooth_free(struct mr_smooth *s);
-
-#endif

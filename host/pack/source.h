@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A matrix of the checkpoint as the device gets it: smoothed and padded, but not rounded yet.
-#ifndef MILLRACE_PACK_SOURCE_H
-#define MILLRACE_PACK_SOURCE_H
+#pragma once
 
 #include "pack/layout.h"
 #include "pack/row_kernels.h"
@@ -24,5 +23,3 @@ int mr_source_find(struct mr_source *s, const struct mr_checkpoint *ck,
 // shape.cols floats.
 int mr_source_read(const struct mr_source *s, const struct mr_row_kernels *kernels, int o, int k,
                    float *col, float *raw, struct mr_error *err);
-
-#endif

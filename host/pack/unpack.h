@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The weights of a packed stream in fp32, for the reference: the values that the device computes
 // with, smoothing included.
-#ifndef MILLRACE_PACK_UNPACK_H
-#define MILLRACE_PACK_UNPACK_H
+#pragma once
 
 #include "pack/packed.h"
 
@@ -22,5 +21,3 @@ const struct mr_tensor *mr_unpacked_item(const struct mr_unpacked *unpacked, int
 // name is the table's.
 const struct mr_tensor *mr_unpacked_find(const struct mr_unpacked *unpacked, int layer,
                                          const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LUTs and multipliers of a configuration, from Yosys' counts of some (area.def).
-#ifndef MILLRACE_PLAN_AREA_H
-#define MILLRACE_PLAN_AREA_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ struct mr_plan_area {
 // counted configuration that is not to be used.
 struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair,
                                     enum mr_plan_cells cells, const char *without);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention.
-#ifndef MILLRACE_PLAN_ATTEND_H
-#define MILLRACE_PLAN_ATTEND_H
+#pragma once
 
 #include "plan/walk.h"
 
@@ -9,5 +8,3 @@
 bool mr_attention_advance(struct walk *w);
 double mr_attention_request(struct walk *w, int *beats); // next read; UNKNOWN
 void mr_attention_arrived(struct walk *w, double at, int beats);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a configuration costs, and what boards have (docs/use/plan.md names the sources).
-#ifndef MILLRACE_PLAN_BOARD_H
-#define MILLRACE_PLAN_BOARD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -69,5 +68,3 @@ struct mr_plan_bytes { // in the device's memory, all channels
 };
 struct mr_plan_bytes mr_plan_bytes_of(const struct mr_config *model, enum mr_format format,
                                       const struct mr_geometry *g, int seqs);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is planned, and what comes of it.
-#ifndef MILLRACE_PLAN_JOB_H
-#define MILLRACE_PLAN_JOB_H
+#pragma once
 
 #include "cmodel/geometry.h"
 #include "engine/program.h"
@@ -45,5 +44,3 @@ struct mr_plan_run {
     double weight_beats, kv_beats, host_beats, write_beats; // over all channels
     double mac_blocks;                                      // as the device counts
 };
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Points that a device has counted, from the JSON of `millrace bench`.
-#ifndef MILLRACE_PLAN_MEASURED_H
-#define MILLRACE_PLAN_MEASURED_H
+#pragma once
 
 #include "plan/point.h"
 
@@ -16,5 +15,3 @@ struct mr_plan_measured {
 // array has places, more bytes than twice what its memory ports take.
 int mr_plan_measured_read(struct mr_plan_measured *out, int room, int *count, const char *path,
                           const struct mr_geometry *g, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memories on the chip, and which kind of an UltraScale+ device's memory they become.
-#ifndef MILLRACE_PLAN_MEMORIES_H
-#define MILLRACE_PLAN_MEMORIES_H
+#pragma once
 
 #include "cmodel/geometry.h"
 
@@ -13,5 +12,3 @@ struct mr_plan_memories {
 
 // All that a configuration has, by the rule that mr_ram_1r1w states.
 struct mr_plan_memories mr_plan_memories_of(const struct mr_geometry *g);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a memory channel gives, in core cycles and beats of 64 bytes: the few figures of the timing
 // model (sim/memory/dram.c) that the plan needs, measured on that model when it is asked for.
-#ifndef MILLRACE_PLAN_MEMORY_H
-#define MILLRACE_PLAN_MEMORY_H
+#pragma once
 
 #include "common/error.h"
 
@@ -21,5 +20,3 @@ int mr_plan_memory_of(struct mr_plan_memory *m, const char *preset, struct mr_er
 
 // The same kind of memory with pins of `pin_rate` beats a cycle.
 void mr_plan_memory_scale(struct mr_plan_memory *m, double pin_rate);
-
-#endif

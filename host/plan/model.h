@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shape of the model to plan for; its weights are not read.
-#ifndef MILLRACE_PLAN_MODEL_H
-#define MILLRACE_PLAN_MODEL_H
+#pragma once
 
 #include "checkpoint/config.h"
 #include "cmodel/geometry.h"
@@ -26,5 +25,3 @@ bool mr_plan_config_trains(char *name, size_t size, const char *text);
 // The same geometry with the commands of training; of a free one (mr_plan_geometry_parse()) also
 // with the sizes that the model's training takes.
 void mr_plan_geometry_train(struct mr_geometry *g, const struct mr_config *model, bool free);
-
-#endif

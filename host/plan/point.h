@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A point of operation: what the plan predicts and the simulator measures for it.
-#ifndef MILLRACE_PLAN_POINT_H
-#define MILLRACE_PLAN_POINT_H
+#pragma once
 
 #include "plan/run.h"
 
@@ -27,5 +26,3 @@ int mr_plan_point_measure(struct mr_plan_run *out, const struct mr_plan_job *job
 // MACs a byte moved, and MACs a cycle: the point's place in a roofline.
 double mr_plan_intensity(const struct mr_plan_run *r);
 double mr_plan_rate(const struct mr_plan_run *r);
-
-#endif

@@ -3,8 +3,7 @@
 // command. Not a simulation of beats: the stream is followed by sections of 16 k-blocks, K and V by
 // record, the array by row group, everything else by formulas of the modules' headers
 // (docs/use/plan.md).
-#ifndef MILLRACE_PLAN_RUN_H
-#define MILLRACE_PLAN_RUN_H
+#pragma once
 
 #include "plan/job.h"
 
@@ -12,5 +11,3 @@
 // are followed for those and continued with the last one's cycles.
 int mr_plan_run(struct mr_plan_run *out, const struct mr_plan_job *job,
                 const struct mr_plan_row *rows, int n, struct mr_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device whose memory does not hold all weights (docs/use/streaming.md): what its passes take,
 // and what the link to the host adds.
-#ifndef MILLRACE_PLAN_STREAMING_H
-#define MILLRACE_PLAN_STREAMING_H
+#pragma once
 
 #include "device/link.h"
 #include "plan/point.h"
@@ -24,5 +23,3 @@ bool mr_plan_holds(const struct mr_plan_job *job, double capacity, int seqs, uin
 int mr_plan_streaming_of(struct mr_plan_streaming *out, const struct mr_plan_job *job,
                          uint64_t room, double clock_mhz, const struct mr_plan_point *p,
                          struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A roofline (Williams, Waterman, Patterson 2009): MACs a cycle over MACs a byte.
-#ifndef MILLRACE_PLAN_SVG_H
-#define MILLRACE_PLAN_SVG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ struct mr_plan_roofline {
 // finite or lies more than a billion times from where the roofs meet.
 int mr_plan_svg(const char *path, const struct mr_plan_roofline *r, const struct mr_plan_dot *dots,
                 int count, struct mr_error *err);
-
-#endif

@@ -2,8 +2,7 @@
 // A step of training, predicted: work and traffic of its programs (train/pass.h), which are made as
 // for a device and counted command by command; cycles by an estimate
 // (docs/use/plan.md#training).
-#ifndef MILLRACE_PLAN_TRAIN_H
-#define MILLRACE_PLAN_TRAIN_H
+#pragma once
 
 #include "plan/memory.h"
 #include "train/pass.h"
@@ -59,5 +58,3 @@ int mr_plan_train_rows(const struct mr_plan_train_job *job); // of a micro-batch
 // MR_ERR_USAGE for a configuration without TRAIN, MR_ERR_FIT for what does not fit it.
 int mr_plan_train(struct mr_plan_train *out, const struct mr_plan_train_job *job,
                   struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vector unit and writer.
-#ifndef MILLRACE_PLAN_UNITS_H
-#define MILLRACE_PLAN_UNITS_H
+#pragma once
 
 #include "plan/walk.h"
 
@@ -10,5 +9,3 @@ bool mr_vector_advance(struct walk *w);
 void mr_vector_loaded(struct walk *w, double at, int beats);
 bool mr_writer_advance(struct walk *w);
 void mr_writer_written(struct walk *w, double at);
-
-#endif

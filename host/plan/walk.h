@@ -2,8 +2,7 @@
 // The state of a walk over a program (run.h), and what its units have in common: commands and
 // semaphores. Times are core cycles from the start of the run. What
 // is not known yet, because it follows from something that the walk has not come to, is UNKNOWN.
-#ifndef MILLRACE_PLAN_WALK_H
-#define MILLRACE_PLAN_WALK_H
+#pragma once
 
 #include "engine/program.h"
 #include "plan/job.h"
@@ -180,5 +179,3 @@ static inline double later(double a, double b)
 {
     return a > b ? a : b;
 }
-
-#endif

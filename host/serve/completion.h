@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bodies of POST /v1/completions and /v1/chat/completions: read strictly, because they come
 // from anybody.
-#ifndef MILLRACE_SERVE_COMPLETION_H
-#define MILLRACE_SERVE_COMPLETION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ int mr_completion_parse(struct mr_completion *c, const void *body, size_t size,
 int mr_chat_parse(struct mr_completion *c, const struct mr_turns *turns, const void *body,
                   size_t size, struct mr_shown *param, struct mr_error *err);
 void mr_completion_free(struct mr_completion *c);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/embeddings: its body, read strictly, and its answer, as the OpenAI API has both.
-#ifndef MILLRACE_SERVE_EMBEDDING_H
-#define MILLRACE_SERVE_EMBEDDING_H
+#pragma once
 
 #include "api/encoder_impl.h"
 #include "common/buf.h"
@@ -30,5 +29,3 @@ int mr_embedding_row(struct mr_buf *out, const struct mr_embedding *e, int index
                      int width, struct mr_error *err);
 int mr_embedding_end(struct mr_buf *out, const struct mr_embedding *e, const char *model,
                      struct mr_error *err);
-
-#endif

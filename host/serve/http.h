@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP thread: requests and responses, in libmicrohttpd's thread.
-#ifndef MILLRACE_SERVE_HTTP_H
-#define MILLRACE_SERVE_HTTP_H
+#pragma once
 
 #include "serve/server.h"
 
@@ -9,5 +8,3 @@ int mr_http_open(struct mr_serve *s, struct mr_error *err);
 // No more connections; those that are there may still ask, and are refused.
 void mr_http_quiesce(struct mr_serve *s);
 void mr_http_close(struct mr_serve *s);
-
-#endif

@@ -2,8 +2,7 @@
 // An accepted request: the engine's thread fills in tokens and text, the HTTP thread turns them
 // into JSON when the client can take it. What a client has not read is bounded by its max_tokens.
 // All fields are under the server's lock.
-#ifndef MILLRACE_SERVE_JOB_H
-#define MILLRACE_SERVE_JOB_H
+#pragma once
 
 #include <jansson.h>
 #include <time.h>
@@ -85,5 +84,3 @@ void mr_job_close(struct mr_job *job);
 struct mr_request mr_choice_request(const struct mr_choice *choice);
 
 int mr_choice_add_token(struct mr_choice *c, const struct mr_token *t, struct mr_error *err);
-
-#endif

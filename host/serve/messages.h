@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages of /v1/chat/completions as the text that the model continues.
-#ifndef MILLRACE_SERVE_MESSAGES_H
-#define MILLRACE_SERVE_MESSAGES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@
 // and contents are refused.
 int mr_messages_text(const json_t *messages, const struct mr_turns *turns, struct mr_buf *text,
                      struct mr_error *err);
-
-#endif

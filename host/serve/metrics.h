@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What GET /metrics shows, in Prometheus' text format. The caller locks.
-#ifndef MILLRACE_SERVE_METRICS_H
-#define MILLRACE_SERVE_METRICS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,5 +47,3 @@ void mr_metrics_open(struct mr_metrics *m);
 void mr_metrics_count(struct mr_metrics *m, enum mr_serve_path path, int status);
 void mr_histogram_add(struct mr_histogram *h, double value);
 int mr_metrics_print(const struct mr_metrics *m, struct mr_buf *text, struct mr_error *err);
-
-#endif

@@ -2,8 +2,7 @@
 // Who a request takes this server for. A web page of somebody else can point a name of its own at
 // 127.0.0.1 and then ask there as if it were at home (DNS rebinding); its requests still carry that
 // name, in Host. A server that protects itself by who can reach it refuses them.
-#ifndef MILLRACE_SERVE_NAMES_H
-#define MILLRACE_SERVE_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -23,5 +22,3 @@ bool mr_origin_is_valid(const char *origin);
 
 // The entry of `origins` that `origin` is; NULL: none, or there is no such header.
 const char *mr_origin_of(const char *origin, const char *const *origins, int n);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `millrace serve` lets the user choose.
-#ifndef MILLRACE_SERVE_OPTIONS_H
-#define MILLRACE_SERVE_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ struct mr_serve_options {
     void (*say)(void *arg, const char *line);
     void *arg;
 };
-
-#endif

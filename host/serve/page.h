@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page at "/": host/serve/page.html as it stands, embedded by the Makefile, and what browsers
 // are told beside it.
-#ifndef MILLRACE_SERVE_PAGE_H
-#define MILLRACE_SERVE_PAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@ extern const size_t mr_page_size;
 // do: of the page, which runs the script and the style that are in it and no others, or of the
 // rest.
 const char *const *mr_page_headers(bool page);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs and errors as the OpenAI API's JSON. Every function appends to *out.
-#ifndef MILLRACE_SERVE_REPLY_H
-#define MILLRACE_SERVE_REPLY_H
+#pragma once
 
 #include "serve/job.h"
 
@@ -29,5 +28,3 @@ struct mr_reply_model {
 // The model, or a list of it alone.
 int mr_reply_models(struct mr_buf *out, const struct mr_reply_model *model, bool list,
                     struct mr_error *err);
-
-#endif

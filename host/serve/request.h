@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a request says in its first line and its headers: where it goes, and whether it is refused
 // whatever its body says.
-#ifndef MILLRACE_SERVE_REQUEST_H
-#define MILLRACE_SERVE_REQUEST_H
+#pragma once
 
 #include "serve/server.h"
 
@@ -23,5 +22,3 @@ bool mr_request_is_preflight(const struct exchange *x, const char *method);
 // When all of it is there: the status of a request that is wrong by path, method, key, type or
 // size, with *message; 0: nothing is.
 int mr_request_screen(const struct exchange *x, const char *method, const char **message);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `millrace serve`: a page and the OpenAI API over a device's units (docs/use/serve.md).
-#ifndef MILLRACE_SERVE_SERVE_H
-#define MILLRACE_SERVE_SERVE_H
+#pragma once
 
 #include "millrace.h"
 #include "serve/options.h"
@@ -27,5 +26,3 @@ bool mr_serve_is_local(const struct mr_serve *serve); // this machine alone can 
 int mr_serve_run(struct mr_serve *serve, struct mr_error *err);
 void mr_serve_stop(void); // async-signal-safe
 void mr_serve_close(struct mr_serve *serve);
-
-#endif

@@ -3,8 +3,7 @@
 // (libmicrohttpd's) reads requests and writes responses, one thread a unit of the device runs its
 // scheduler, and the caller of mr_serve_run() watches clocks and clients. One lock over everything
 // below; no thread computes or waits for the network under it.
-#ifndef MILLRACE_SERVE_SERVER_H
-#define MILLRACE_SERVE_SERVER_H
+#pragma once
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -91,5 +90,3 @@ void mr_serve_end(struct mr_choice *choice, enum mr_finish finish);
 void mr_serve_unref(struct mr_job *job);
 // Under the lock: the client of this job has something to get.
 void mr_serve_wake(struct mr_job *job);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/tokenize and /v1/detokenize: a body in, a response out. Names of arguments and of the parts
 // of a response are those of llama.cpp's server (content) and of vLLM's (prompt): both are taken.
-#ifndef MILLRACE_SERVE_TOKENS_H
-#define MILLRACE_SERVE_TOKENS_H
+#pragma once
 
 #include "common/buf.h"
 #include "common/str.h"
@@ -13,5 +12,3 @@ int mr_tokenize(struct mr_model *model, const void *body, size_t size, struct mr
                 struct mr_shown *param, struct mr_error *err);
 int mr_detokenize(const struct mr_model *model, const void *body, size_t size, struct mr_buf *out,
                   struct mr_shown *param, struct mr_error *err);
-
-#endif

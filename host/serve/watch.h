@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_SERVE_WATCH_H
-#define MILLRACE_SERVE_WATCH_H
+#pragma once
 
 #include "serve/server.h"
 
 // Under the lock, now and then: ends what takes too long and requests whose clients have gone.
 void mr_serve_watch(struct mr_serve *s);
-
-#endif

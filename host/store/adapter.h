@@ -3,8 +3,7 @@
 // own. The model's weights are the checkpoint's, which stays as it is, plus the pairs; the streams
 // are made of them, and the gradients of A and B follow from those of the weights. Internal to
 // host/store.
-#ifndef MILLRACE_STORE_ADAPTER_H
-#define MILLRACE_STORE_ADAPTER_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/lora.h"
@@ -47,5 +46,3 @@ void mr_adapter_row(const struct mr_adapter *adapter, size_t i, int row, float *
 int32_t *mr_adapter_sums(const struct mr_adapter *adapter, size_t i);
 // Everything is frozen but the model's tensors that have a pair.
 void mr_adapter_choose(const struct mr_adapter *adapter, uint8_t *choice);
-
-#endif

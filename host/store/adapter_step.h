@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step does with an adapter: gradients in front of the update, numbers behind it. Internal
 // to host/store.
-#ifndef MILLRACE_STORE_ADAPTER_STEP_H
-#define MILLRACE_STORE_ADAPTER_STEP_H
+#pragma once
 
 #include "store/adapter.h"
 #include "store/patch.h"
@@ -15,5 +14,3 @@ int mr_adapter_gradients(struct mr_store *s, struct mr_error *err);
 
 // The numbers of the state become those of lora; with `streams` the streams become theirs.
 void mr_adapter_follow(struct mr_store *s, bool streams);
-
-#endif

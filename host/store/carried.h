@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configuration and tokenizer, which a store carries from its checkpoint to its export. Internal to
 // host/store.
-#ifndef MILLRACE_STORE_CARRIED_H
-#define MILLRACE_STORE_CARRIED_H
+#pragma once
 
 #include "checkpoint/directory.h"
 #include "store/patch.h"
@@ -15,5 +14,3 @@ int mr_store_carry(struct mr_store *s, const struct mr_directory *d, const char 
 int mr_store_carried_check(const struct mr_store *s, struct mr_error *err);
 // Name i of MR_STORE_CARRIED; the first is config.json.
 const char *mr_store_carried_name(const struct mr_config *c, int i);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an update does otherwise with some tensors: they keep their weights, or do not decay.
-#ifndef MILLRACE_STORE_CHOICE_H
-#define MILLRACE_STORE_CHOICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ int mr_choose(uint8_t *choice, const struct mr_config *config, int bit, const ch
 
 // Freezes everything but the matrices of an adapter.
 void mr_choose_pairs(uint8_t *choice, const struct mr_config *config, const struct mr_lora *lora);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a store, version 5 (docs/inside/store.md): two slots, of which the newer valid one
 // counts. Writing one slot, with a sync before and behind it, is what makes a step atomic.
-#ifndef MILLRACE_STORE_HEADER_H
-#define MILLRACE_STORE_HEADER_H
+#pragma once
 
 #include "store/update.h"
 #include "store/choice.h"
@@ -100,5 +99,3 @@ struct mr_store_unit *mr_store_units(struct mr_store_header *header);
 // An adapter's: what is known of its adapter_config.json.
 struct mr_store_carried *mr_store_settings(struct mr_store_header *header,
                                            const struct mr_store_layout *l);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between a store and Hugging Face directories. Internal to host/store.
-#ifndef MILLRACE_STORE_IMPORT_H
-#define MILLRACE_STORE_IMPORT_H
+#pragma once
 
 #include "store/patch.h"
 
@@ -11,5 +10,3 @@ int mr_store_import(struct mr_store *s, const struct mr_checkpoint *checkpoint,
 
 // Writes the factors of s->adapter.
 int mr_store_import_adapter(struct mr_store *s, struct mr_error *err);
-
-#endif

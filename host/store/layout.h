@@ -3,8 +3,7 @@
 // patches of 512 x 512, and these into tiles of 32 x 64: those that the engine writes its gradients
 // in. So blocks of 32 along either axis lie in one tile, and a patch is whole sections of both
 // streams.
-#ifndef MILLRACE_STORE_LAYOUT_H
-#define MILLRACE_STORE_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ void mr_store_tile(const struct mr_store_tensor *t, size_t i, size_t *patch, siz
 
 // Elements of tile k of a patch: MR_TILE, but for a vector's last.
 size_t mr_store_tile_size(const struct mr_store_patch *p, size_t k);
-
-#endif

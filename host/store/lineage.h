@@ -4,8 +4,7 @@
 // resumed has that of one that was not, and a caller's notes are in none. Patches have it beside
 // the header, so that files of different trainings are not taken for one state
 // (docs/inside/store.md).
-#ifndef MILLRACE_STORE_LINEAGE_H
-#define MILLRACE_STORE_LINEAGE_H
+#pragma once
 
 #include "store/header.h"
 
@@ -19,5 +18,3 @@ struct mr_store_point mr_store_now(const struct mr_store_header *header);
 // Behind the update that the header says is under way. Of an older version the lineage stays 0, as
 // the program that began the update has it.
 struct mr_store_point mr_store_after(const struct mr_store_header *header);
-
-#endif

@@ -2,8 +2,7 @@
 // A step that several ranks share (common/ranks.h). Rank 0 has the store; every other rank has a
 // mirror of it: the streams, the tables, and sums of gradients of its own, but neither master
 // weights nor moments. Every rank calls the same functions of these.
-#ifndef MILLRACE_STORE_MIRROR_H
-#define MILLRACE_STORE_MIRROR_H
+#pragma once
 
 #include "common/ranks.h"
 #include "store/store.h"
@@ -24,5 +23,3 @@ int mr_store_share(struct mr_store *store, const struct mr_ranks *ranks, struct 
 // Behind mr_store_share(), if no unit was raised: the sums of all ranks, at rank 0, which then has
 // all micro-batches of the step. A rank may have had none.
 void mr_store_collect(struct mr_store *store, const struct mr_ranks *ranks);
-
-#endif

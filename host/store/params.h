@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors as training has them: in order of mr_tensor_spec(), a matrix [outputs][inputs] however a
 // checkpoint has it; a matrix that is tied to a table is that table.
-#ifndef MILLRACE_STORE_PARAMS_H
-#define MILLRACE_STORE_PARAMS_H
+#pragma once
 
 #include "checkpoint/checkpoint.h"
 
@@ -13,5 +12,3 @@ size_t mr_params_index(const struct mr_config *config, int layer, const struct m
 void mr_params_shape(const struct mr_config *config, size_t i, int *rows, int *cols);
 // Tensor i, [outputs][inputs], as a checkpoint has it.
 void mr_params_turn(const struct mr_config *config, size_t i, const float *in, float *out);
-
-#endif

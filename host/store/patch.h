@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An open store, and the patches of its state. Internal to host/store.
-#ifndef MILLRACE_STORE_PATCH_H
-#define MILLRACE_STORE_PATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -102,5 +101,3 @@ const char *mr_store_own_name(const struct mr_store *s, size_t i, char name[MR_N
 int mr_store_tasks(struct mr_pool *pool, size_t first, size_t count,
                    int (*task)(void *arg, size_t i, int worker, struct mr_error *err), void *arg,
                    struct mr_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learning rates that follow a sequence of curves, those that PyTorch and Cerebras' Model Zoo have
 // (docs/train/options.md). The same bits on every host (docs/inside/numerics.md, rule 14).
-#ifndef MILLRACE_STORE_RATES_H
-#define MILLRACE_STORE_RATES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -60,5 +59,3 @@ double mr_rates_at(const struct mr_rates *rates, int step);
 // CosineDecay(...)". Each curve but the last one needs total_iters, which says how long it lasts.
 // MR_ERR_USAGE names the key, and the nearest one that is known.
 int mr_rates_parse(struct mr_rates *rates, const char *text, struct mr_error *err);
-
-#endif

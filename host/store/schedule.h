@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The short form of a sequence of learning rates (rates.h): a linear warm-up, then constant or half
 // a cosine.
-#ifndef MILLRACE_STORE_SCHEDULE_H
-#define MILLRACE_STORE_SCHEDULE_H
+#pragma once
 
 #include "store/rates.h"
 
@@ -21,5 +20,3 @@ void mr_schedule_rates(struct mr_rates *rates, const struct mr_schedule *s);
 
 // Of step 1, 2, ...
 double mr_schedule_rate(const struct mr_schedule *s, int step);
-
-#endif

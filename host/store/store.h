@@ -3,8 +3,7 @@
 // weights, both moments and the sums of integer gradients lie in mapped files; a step adds up
 // micro-batches, updates everything at once or not at all, and puts the new weights into the
 // streams that the engine reads.
-#ifndef MILLRACE_STORE_STORE_H
-#define MILLRACE_STORE_STORE_H
+#pragma once
 
 #include <signal.h>
 
@@ -172,5 +171,3 @@ int mr_store_export(const struct mr_store *store, const char *dir, enum mr_dtype
 // Of an adapter's state: the adapter, as PEFT has it. The above writes the model with it.
 int mr_store_export_adapter(const struct mr_store *store, const char *dir,
                             const volatile sig_atomic_t *stop, struct mr_error *err);
-
-#endif

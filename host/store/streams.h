@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The streams of a store, made of its weights tile by tile. Internal to host/store.
-#ifndef MILLRACE_STORE_STREAMS_H
-#define MILLRACE_STORE_STREAMS_H
+#pragma once
 
 #include "store/patch.h"
 #include "store/tile_kernels.h"
@@ -26,5 +25,3 @@ void mr_streams_make_tensor(const struct mr_store *s, size_t i);
 int mr_streams_new(struct mr_streams **streams, const struct mr_store_layout *layout,
                    struct mr_error *err);
 void mr_streams_free(struct mr_streams *streams); // NULL is allowed
-
-#endif

@@ -4,8 +4,7 @@
 // one keeps its sums in registers over a piece, and tells memory which bytes come next. With the
 // library in its place an update reached 0.44 of memcpy() on one thread, and 0.65 with this
 // (make bench-store, alternately, three times each).
-#ifndef MILLRACE_STORE_STRIPES_H
-#define MILLRACE_STORE_STRIPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ uint64_t mr_stripes_end(struct mr_stripes *s, const void *data, size_t size);
 
 // By the name of an instruction set, as in simd.h; NULL if this processor cannot.
 mr_stripes_sum *mr_stripes_named(const char *name);
-
-#endif

@@ -2,8 +2,7 @@
 // Who updates the patches of a step: the host, or what is set here, as a device that has the update
 // beside its engine. Sums, factors, header and the order in which a step becomes safe stay with the
 // store, which takes new patches from the target and writes them as its own.
-#ifndef MILLRACE_STORE_TARGET_H
-#define MILLRACE_STORE_TARGET_H
+#pragma once
 
 #include "store/update.h"
 #include "store/layout.h"
@@ -39,5 +38,3 @@ struct mr_store_target {
 // Borrowed; NULL: the host. A step that a target cannot end is completed when the state is opened
 // again, by the host.
 void mr_store_set_target(struct mr_store *store, const struct mr_store_target *target);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loops of a step on tiles of gradients and weights: one source, compiled for several
 // instruction sets and chosen at run time. All give the same bits (tests/unit/test_store_step.c).
-#ifndef MILLRACE_STORE_TILE_KERNELS_H
-#define MILLRACE_STORE_TILE_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ const struct mr_tile_kernels *mr_tile_kernels_named(const char *name);
 
 // The best, or the one that the environment variable MILLRACE_SIMD names.
 const struct mr_tile_kernels *mr_tile_kernels(void);
-
-#endif

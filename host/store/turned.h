@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two streams of a store: W as `pack` writes it without smoothing, and Wt, every matrix turned.
-#ifndef MILLRACE_STORE_TURNED_H
-#define MILLRACE_STORE_TURNED_H
+#pragma once
 
 #include "pack/layout.h"
 
@@ -24,5 +23,3 @@ struct mr_stream_item mr_store_turned_item(const struct mr_config *config, int i
 // Bytes of W and of Wt.
 uint64_t mr_store_stream_bytes(const struct mr_config *config);
 uint64_t mr_store_turned_bytes(const struct mr_config *config);
-
-#endif

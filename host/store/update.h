@@ -2,8 +2,7 @@
 // AdamW, Adam and SGD, element by element, with the same bits on every host and in every
 // instruction set. The order of operations is rule 14 of docs/inside/numerics.md; each is one of
 // num.h's, with a division and a square root that round correctly too.
-#ifndef MILLRACE_STORE_UPDATE_H
-#define MILLRACE_STORE_UPDATE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ mr_update_mover *mr_update_mover_named(const char *name);
 // The best, or the one that the environment variable MILLRACE_SIMD names.
 mr_update_elements *mr_update_best(void);
 mr_update_mover *mr_update_mover_best(void);
-
-#endif

@@ -2,8 +2,7 @@
 // The files of a store, as memory that is read and as writes that take an order: what is written is
 // safe only behind a sync. Two kinds: files of a directory, and memory (for benchmarks and tests,
 // which also make disks of it that fail).
-#ifndef MILLRACE_STORE_VOLUME_H
-#define MILLRACE_STORE_VOLUME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ int mr_volume_memory(struct mr_volume **v, const uint64_t size[MR_V_FILES], stru
 // The same, but what is never written takes no memory: for mirrors (mirror.h).
 int mr_volume_untouched(struct mr_volume **v, const uint64_t size[MR_V_FILES],
                         struct mr_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Characters as BERT's basic tokenizer sees them. Every answer is that of the `tokenizers` library,
 // whose Unicode is older than PCRE2's: tests/interop/wordpiece_table.py asked it.
-#ifndef MILLRACE_TEXT_BERT_UNICODE_H
-#define MILLRACE_TEXT_BERT_UNICODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ size_t mr_bert_parts(unsigned c, unsigned parts[MR_BERT_PARTS]);
 
 // The small letter. U+0130 has two, of which this is the first; U+0307 follows it.
 unsigned mr_bert_lower(unsigned c);
-
-#endif

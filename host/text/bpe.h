@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Byte-pair merging of one word: starting from single bytes, the pair of neighbours whose merge has
 // the lowest rank is joined, the leftmost first, until no pair has a merge.
-#ifndef MILLRACE_TEXT_BPE_H
-#define MILLRACE_TEXT_BPE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void mr_bpe_add_merge(struct mr_bpe *bpe, int32_t left, int32_t right, uint32_t 
 // without a space is no attack. Short words are remembered.
 int mr_bpe_encode(struct mr_bpe *bpe, const unsigned char *word, size_t size,
                   struct mr_tokens *tokens, struct mr_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_TEXT_FRAME_H
-#define MILLRACE_TEXT_FRAME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ struct mr_frame {
     int32_t cls, sep;
     int32_t mask; // [MASK]; -1 if there is none
 };
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What both kinds of tokenizer have in their files: ids, flags, added tokens; not for callers.
-#ifndef MILLRACE_TEXT_LOADER_H
-#define MILLRACE_TEXT_LOADER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -34,5 +33,3 @@ int mr_loader_added(struct mr_loader *l, const json_t *vocab, const json_t *adde
 
 // Is the object's "type" this one?
 bool mr_loader_is(const json_t *object, const char *type);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One look at the name and the first bytes of whatever is read as a text, so that nothing else is
 // learnt or measured without a word.
-#ifndef MILLRACE_TEXT_LOOK_H
-#define MILLRACE_TEXT_LOOK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ enum mr_text_form mr_text_form_of(const char *path);
 
 // The same for a file that can be nothing but plain text: by its name, too.
 int mr_text_look_plain(const char *path, const void *bytes, size_t size, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cutting text into the words within which BPE merges, by GPT-2's pattern.
-#ifndef MILLRACE_TEXT_SPLIT_H
-#define MILLRACE_TEXT_SPLIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ bool mr_is_space(unsigned code_point);
 // n bytes, or 0 if there is none.
 size_t mr_space_at_start(const unsigned char *text, size_t n);
 size_t mr_space_at_end(const unsigned char *text, size_t n);
-
-#endif

@@ -7,8 +7,7 @@
 // on either side is split as if it stood alone. Character classes are those of the installed
 // PCRE2's Unicode version. WordPiece loses case, accents and spaces, leaves out what is not UTF-8,
 // and its characters are those of the library.
-#ifndef MILLRACE_TEXT_TOKENIZER_H
-#define MILLRACE_TEXT_TOKENIZER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,5 +90,3 @@ int mr_text_stream_push_bytes(struct mr_text_stream *stream, const void *bytes, 
 
 // Ends the text: a character that is still incomplete becomes U+FFFD. The stream can be used again.
 int mr_text_stream_end(struct mr_text_stream *stream, struct mr_buf *text, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a tokenizer is inside, and its index of tokens by their bytes; not for callers.
-#ifndef MILLRACE_TEXT_TOKENIZER_IMPL_H
-#define MILLRACE_TEXT_TOKENIZER_IMPL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -55,5 +54,3 @@ int32_t mr_tokenizer_find_bpe(const struct mr_tokenizer *tokenizer, const void *
 
 // Enters tokens[id] into by_bytes, unless a token with the same bytes is there.
 void mr_tokenizer_index(struct mr_tokenizer *tokenizer, int32_t id);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tokenizer from its files.
-#ifndef MILLRACE_TEXT_TOKENIZER_LOAD_H
-#define MILLRACE_TEXT_TOKENIZER_LOAD_H
+#pragma once
 
 #include <jansson.h>
 
@@ -20,5 +19,3 @@ int mr_tokenizer_load_text(struct mr_tokenizer *tokenizer, const void *text, siz
 // tokenizer.json writes them.
 int mr_tokenizer_list_added(const json_t *vocab, json_t *more, json_t *list, const char *path,
                             struct mr_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_TEXT_TOKENS_H
-#define MILLRACE_TEXT_TOKENS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ void mr_tokens_free(struct mr_tokens *tokens);
 
 // Makes room for `extra` more ids.
 int mr_tokens_reserve(struct mr_tokens *tokens, size_t extra, struct mr_error *err);
-
-#endif

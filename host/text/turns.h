@@ -2,8 +2,7 @@
 // How a conversation is put to a model of plain text: `millrace chat` and /v1/chat/completions.
 // With the template "User: {}\nAssistant:" a turn is "User: ", the message, "\nAssistant:", and the
 // reply ends where the next turn would begin, at "\nUser:".
-#ifndef MILLRACE_TEXT_TURNS_H
-#define MILLRACE_TEXT_TURNS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ void mr_turns_close(struct mr_turns *turns);
 // Appends a turn: a line end unless it is the first, then the message in its template.
 int mr_turns_add(const struct mr_turns *turns, bool first, const char *message, size_t size,
                  struct mr_buf *text, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // UTF-8 as RFC 3629 defines it: no surrogates, no overlong forms, at most U+10FFFF.
-#ifndef MILLRACE_TEXT_UTF8_H
-#define MILLRACE_TEXT_UTF8_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ unsigned mr_utf8_code_point(const unsigned char *text, size_t size);
 
 // Writes a code point as 1 to 4 bytes and returns their number.
 size_t mr_utf8_put(unsigned code_point, unsigned char out[4]);
-
-#endif

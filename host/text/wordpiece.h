@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BERT's tokenizer: characters cleaned, words split at spaces and punctuation, each word cut into
 // the longest pieces of the vocabulary; not for callers (text/tokenizer.h).
-#ifndef MILLRACE_TEXT_WORDPIECE_H
-#define MILLRACE_TEXT_WORDPIECE_H
+#pragma once
 
 #include "text/frame.h"
 #include "text/tokenizer_impl.h"
@@ -36,5 +35,3 @@ int mr_wordpiece_encode(struct mr_tokenizer *t, const unsigned char *text, size_
 // Appends a token's text to a text that has `before` tokens already.
 int mr_wordpiece_decode(const struct mr_wordpiece *w, const char *token, size_t size, size_t before,
                         struct mr_buf *text, struct mr_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_TEXT_WORDPIECE_LIST_H
-#define MILLRACE_TEXT_WORDPIECE_LIST_H
+#pragma once
 
 #include <jansson.h>
 
@@ -9,5 +8,3 @@
 // The object that stands for a directory's vocab.txt, tokenizer_config.json and added_tokens.json,
 // with transformers' values where they do not say; the caller releases it.
 int mr_wordpiece_root(json_t **root, const char *dir, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The drawing under the timeline's picture: columns of shares as stacked areas, text, ticks.
-#ifndef MILLRACE_TRACE_CANVAS_H
-#define MILLRACE_TRACE_CANVAS_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -39,5 +38,3 @@ uint64_t mr_canvas_tick(const struct mr_canvas *c, int n);
 
 // 1234567 as "1,234,567".
 const char *mr_grouped(uint64_t n, char *buf, size_t size);
-
-#endif

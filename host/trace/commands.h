@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_TRACE_COMMANDS_H
-#define MILLRACE_TRACE_COMMANDS_H
+#pragma once
 
 #include "engine/program.h"
 #include "trace/timeline.h"
@@ -15,5 +14,3 @@ void mr_trace_name_semaphores(struct mr_trace *t, const struct mr_command *cmds,
 
 // Who gives the semaphores of a mask: "k, STORE_KV".
 const char *mr_semaphore_names(const struct mr_trace *t, unsigned mask, char *buf, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A save file for GTKWave: the waves of the main blocks, in groups.
-#ifndef MILLRACE_TRACE_GTKW_H
-#define MILLRACE_TRACE_GTKW_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -12,5 +11,3 @@
 // of time each). MR_ERR_IO when the file cannot be written.
 int mr_trace_gtkw(FILE *out, const char *waves, unsigned channels, uint64_t from,
                   struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the lanes of a timeline (enum mr_sim_lane) and their states are called and mean.
-#ifndef MILLRACE_TRACE_LANES_H
-#define MILLRACE_TRACE_LANES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,5 +24,3 @@ const struct mr_lane_kind *mr_lane_kind(unsigned lane);
 
 // "array", "reader 3", "attention queue"
 const char *mr_lane_name(unsigned lane, char *buf, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The programs of a micro-batch of training as a list: each command with its shape and what it
 // moves. Nothing is run.
-#ifndef MILLRACE_TRACE_LISTING_H
-#define MILLRACE_TRACE_LISTING_H
+#pragma once
 
 #include <stdio.h>
 
@@ -18,5 +17,3 @@ struct mr_listing {
 };
 
 int mr_listing_write(const struct mr_listing *l, FILE *out, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the programs of a pass and their commands are called.
-#ifndef MILLRACE_TRACE_PROGRAMS_H
-#define MILLRACE_TRACE_PROGRAMS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ struct mr_program_walk {
 // is the item whose tensor it is.
 const char *mr_program_item(struct mr_program_walk *w, const struct mr_config *model,
                             const struct mr_pass_program *p, int i);
-
-#endif

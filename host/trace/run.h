@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of a model on a simulated device, or one text of an encoder, with its timeline.
-#ifndef MILLRACE_TRACE_RUN_H
-#define MILLRACE_TRACE_RUN_H
+#pragma once
 
 #include "millrace.h"
 #include "trace/timeline.h"
@@ -26,5 +25,3 @@ struct mr_trace_options {
 // timeline does not add up to the device's counters.
 int mr_trace_run(struct mr_trace *t, struct mr_model *model, const struct mr_trace_options *o,
                  struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A timeline as a picture: commands, units and memory channels over the cycles of the window.
-#ifndef MILLRACE_TRACE_SVG_H
-#define MILLRACE_TRACE_SVG_H
+#pragma once
 
 #include <stdio.h>
 
@@ -9,5 +8,3 @@
 
 // `title`: what ran where. MR_ERR_IO when the file cannot be written.
 int mr_trace_svg(const struct mr_trace *t, const char *title, FILE *out, struct mr_error *err);
-
-#endif

@@ -3,8 +3,7 @@
 // sums over steps. It is filled while the simulation runs and never grows beyond a bound: when
 // there are too many slices, runs of short ones become one that knows the share of each state. No
 // cycle is lost by that: totals stay exact.
-#ifndef MILLRACE_TRACE_TIMELINE_H
-#define MILLRACE_TRACE_TIMELINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -115,5 +114,3 @@ static inline bool mr_trace_is_unit(const struct mr_trace *t, unsigned lane)
 }
 
 void mr_trace_free(struct mr_trace *t);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One micro-batch of training on a simulated device, with its timeline: its programs, one behind
 // the other, without the time between them.
-#ifndef MILLRACE_TRACE_TRAIN_RUN_H
-#define MILLRACE_TRACE_TRAIN_RUN_H
+#pragma once
 
 #include "trace/timeline.h"
 #include "train/trial.h"
@@ -21,5 +20,3 @@ struct mr_trace_train_options {
 // timeline does not add up to the device's counters.
 int mr_trace_train(struct mr_trace *t, const struct mr_trace_train_options *o,
                    struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a micro-batch is made of.
-#ifndef MILLRACE_TRAIN_BATCH_H
-#define MILLRACE_TRAIN_BATCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ int mr_batch_check(const struct mr_batch *batch, const struct mr_config *config,
 // The first part of it: counts the rows of sequences.
 int mr_batch_check_lengths(const int *lengths, int n_sequences, const struct mr_config *config,
                            size_t *rows, struct mr_error *err);
-
-#endif

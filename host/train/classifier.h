@@ -3,8 +3,7 @@
 // and tanh (the pooler), and another matrix gives the scores of its labels. It is small, so the
 // host computes it, forward and backward: sums in double, in one order, and tanh by the exponential
 // of rule 13 of docs/inside/numerics.md. So the bits are the same on every host.
-#ifndef MILLRACE_TRAIN_CLASSIFIER_H
-#define MILLRACE_TRAIN_CLASSIFIER_H
+#pragma once
 
 #include "train/loss.h"
 
@@ -29,5 +28,3 @@ struct mr_classifier_gradient {
 int mr_classifier_run(const struct mr_classifier *c, struct mr_pool *pool, const float *rows,
                       const int *labels, size_t texts, struct mr_classifier_gradient *gradient,
                       struct mr_loss *loss, struct mr_error *err);
-
-#endif

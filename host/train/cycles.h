@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a command of a program of training is at work, by an estimate from its fields.
-#ifndef MILLRACE_TRAIN_CYCLES_H
-#define MILLRACE_TRAIN_CYCLES_H
+#pragma once
 
 #include "cmodel/command.h"
 #include "device/device.h"
@@ -19,5 +18,3 @@ void mr_command_rows(const struct mr_command *c, int *first);
 // `beat` cycles. Streams take no time: their product does.
 double mr_command_cycles(const struct mr_command *c, const struct mr_geometry *g, double beat,
                          int rows, const int *pos);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross-entropy and the gradient of the logits, by rule 13 of docs/inside/numerics.md: every sum is
 // a sum of integers, so the result depends neither on threads nor on the order of rows.
-#ifndef MILLRACE_TRAIN_LOSS_H
-#define MILLRACE_TRAIN_LOSS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ int mr_loss_rows(struct mr_pool *pool, float *logits, const int *targets, size_t
 // The two functions of rule 13: RNE(2^42 exp(-d)) of d >= 0, and ln(s / 2^42) of s >= 2^42.
 uint64_t mr_loss_exp(double d);
 double mr_loss_log(uint64_t s);
-
-#endif

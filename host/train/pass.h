@@ -3,8 +3,7 @@
 // description, layer by layer and chunk by chunk (docs/inside/training.md). Gradients are integers
 // with a unit for each tensor (rule 16 of docs/inside/numerics.md), and none of their bits depends
 // on the chunks, on geometry or threads.
-#ifndef MILLRACE_TRAIN_PASS_H
-#define MILLRACE_TRAIN_PASS_H
+#pragma once
 
 #include "device/device.h"
 #include "store/params.h"
@@ -108,5 +107,3 @@ int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char 
 // Shows the programs of a micro-batch of such sequences, in order, of a pass without a device.
 int mr_pass_programs(struct mr_pass *pass, const int *lengths, int n_sequences, mr_pass_show *show,
                      void *arg, struct mr_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_TRAIN_PASS_FITS_H
-#define MILLRACE_TRAIN_PASS_FITS_H
+#pragma once
 
 #include "device/device.h"
 
@@ -10,5 +9,3 @@ int mr_pass_kind(const char *uri, struct mr_error *err);
 // mr_device_open() of a device that is to train: the C model has the commands of training in any
 // configuration that it is given.
 int mr_pass_device(struct mr_device **dev, const char *uri, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of host/train/pass*.c share.
-#ifndef MILLRACE_TRAIN_PASS_IMPL_H
-#define MILLRACE_TRAIN_PASS_IMPL_H
+#pragma once
 
 #include "cmodel/command.h"
 #include "cmodel/row_work.h"
@@ -469,5 +468,3 @@ bool pass_sums_wait(const struct mr_pass *p, int layer);
 int pass_read_sums(struct mr_pass *p, int unit, struct mr_error *err);
 // Sums and their records to the host.
 int pass_read_gradients(struct mr_pass *p, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program of a pass, for who looks at it; what a pass takes of memory and of a link.
-#ifndef MILLRACE_TRAIN_PROGRAM_H
-#define MILLRACE_TRAIN_PROGRAM_H
+#pragma once
 
 #include "cmodel/command.h"
 #include "device/link.h"
@@ -66,5 +65,3 @@ struct mr_pass_streaming {
 struct mr_pass_streaming mr_pass_streaming(const struct mr_pass *pass);
 // A program took so many cycles. A device that counts them says so itself.
 void mr_pass_took(struct mr_pass *pass, double cycles);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of training: micro-batches through a device's passes, their gradients into a store, the
 // update. None of its bits depends on the device, on chunks, threads or the order of micro-batches.
-#ifndef MILLRACE_TRAIN_STEP_H
-#define MILLRACE_TRAIN_STEP_H
+#pragma once
 
 #include "common/ranks.h"
 #include "train/pass.h"
@@ -57,5 +56,3 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
 // the micro-batches of a step.
 int mr_step_evaluate(struct mr_step *step, const struct mr_batch *batch, struct mr_loss *loss,
                      struct mr_error *err);
-
-#endif

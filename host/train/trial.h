@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One micro-batch on a device for those who look at its programs: timelines and measurements. Its
 // tokens are some that do not matter, and no state of a training is touched.
-#ifndef MILLRACE_TRAIN_TRIAL_H
-#define MILLRACE_TRAIN_TRIAL_H
+#pragma once
 
 #include "train/pass.h"
 
@@ -31,5 +30,3 @@ int mr_trial_open(struct mr_trial *trial, const struct mr_trial_options *options
 int mr_trial_run(struct mr_trial *trial, struct mr_error *err);
 
 void mr_trial_close(struct mr_trial *trial);
-
-#endif

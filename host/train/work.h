@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a command of a program computes and moves, from its fields (docs/inside/commands.md).
-#ifndef MILLRACE_TRAIN_WORK_H
-#define MILLRACE_TRAIN_WORK_H
+#pragma once
 
 #include "cmodel/command.h"
 
@@ -17,5 +16,3 @@ struct mr_work {
 // n channels, in a run of so many rows.
 struct mr_work mr_work_of(const struct mr_command *c, int n, int rows);
 void mr_work_add(struct mr_work *sum, const struct mr_work *w);
-
-#endif

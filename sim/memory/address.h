@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the memory channels are addressed.
-#ifndef MILLRACE_SIM_ADDRESS_H
-#define MILLRACE_SIM_ADDRESS_H
+#pragma once
 
 #define MR_MEM_MAX_CHANNELS 16
 #define MR_MEM_CHANNEL_LOG2 36 // channel c is addresses c << 36 up to (c + 1) << 36
 #define MR_MEM_BEAT         64 // bytes
-
-#endif

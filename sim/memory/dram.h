@@ -6,8 +6,7 @@
 // placed at the earliest time that the data sheet's limits leave. Its activate may lie before the
 // data of earlier accesses, back to the time at which the request arrived: that is how a controller
 // that looks ahead over its queue behaves. Command bus conflicts are not modelled.
-#ifndef MILLRACE_SIM_DRAM_H
-#define MILLRACE_SIM_DRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ void mr_dram_rest(struct mr_dram *d, int64_t now, int64_t since);
 // Places the access to 64-byte word `index` of the channel, whose request the controller has seen
 // since tick `earliest`; returns the tick at which its data has crossed the data bus.
 int64_t mr_dram_access(struct mr_dram *d, uint64_t index, bool write, int64_t earliest);
-
-#endif

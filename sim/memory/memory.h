@@ -12,8 +12,7 @@
 // A channel serves one of {its read port, host reads, host writes} until 16 KiB were moved or that
 // source has nothing queued. A write reaches the backing store when its response is given and not
 // before: a device that reads its own write too early sees the old bytes.
-#ifndef MILLRACE_SIM_MEMORY_H
-#define MILLRACE_SIM_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -110,6 +109,4 @@ double mr_mem_sequential_rate(const char *preset);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

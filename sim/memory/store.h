@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lies behind the memory channels: host byte arrays mapped into the 64-bit address space
 // (channel c is addresses c << 36 up to (c + 1) << 36). The store never owns the arrays.
-#ifndef MILLRACE_SIM_STORE_H
-#define MILLRACE_SIM_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ bool mr_store_read(const struct mr_store *s, uint64_t addr, uint8_t beat[MR_MEM_
 // Writes the bytes of a beat whose strobe bit is set; false when one of them is not writable.
 bool mr_store_write(const struct mr_store *s, uint64_t addr, const uint8_t beat[MR_MEM_BEAT],
                     uint64_t strobes);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The function's configuration space, and the MSI-X table in its BAR 0.
-#ifndef MILLRACE_SIM_PCI_CONFIG_H
-#define MILLRACE_SIM_PCI_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ bool vm_config_bar(uint64_t addr, uint32_t *offset);
 // Accesses to MSI-X table and PBA; false when the offset is neither.
 bool vm_msix_read(uint32_t offset, uint32_t *value);
 bool vm_msix_write(uint32_t offset, uint32_t value);
-
-#endif

@@ -15,8 +15,7 @@
 //   0xF4  how often faults have struck since code 0 was written
 //   0xF8  an order to the machine, VM_ORDER_*
 // A reset of the function ends all faults but those with a flag that says otherwise.
-#ifndef MILLRACE_SIM_PCI_FAULT_H
-#define MILLRACE_SIM_PCI_FAULT_H
+#pragma once
 
 enum {
     VM_DOOR_CODE = 0xE0,
@@ -88,5 +87,3 @@ enum {
 };
 
 enum { VM_REPLUG_MS = 300 };
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of accesses to host memory, of completions and of interrupts; vm.h has what the function
 // calls.
-#ifndef MILLRACE_SIM_PCI_FAULT_DMA_H
-#define MILLRACE_SIM_PCI_FAULT_DMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ void vm_fault_dma_settle(void);           // what the function has written is in
 void vm_fault_storm(unsigned count);
 int vm_fault_timeout(void); // ms until vm_fault_tick() has something to do; -1: nothing
 void vm_fault_tick(void);
-
-#endif

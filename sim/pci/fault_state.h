@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The faults that are armed.
-#ifndef MILLRACE_SIM_PCI_FAULT_STATE_H
-#define MILLRACE_SIM_PCI_FAULT_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ uint32_t vm_fault_changed(const struct fault *fault, uint32_t word); // by READ 
 void vm_fault_arm(const struct fault *fault);
 void vm_fault_disarm(bool all);    // false: those that a reset of the function ends
 void vm_fault_drop(unsigned code); // those of one code
-
-#endif

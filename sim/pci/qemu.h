@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What QEMU is told, and what it says, beside the function's accesses: interrupts by qtest, orders
 // by its monitor (QMP). Everything else of a machine stands above it.
-#ifndef MILLRACE_SIM_PCI_QEMU_H
-#define MILLRACE_SIM_PCI_QEMU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ void vm_monitor(const char *line, int fd); // a line, and a descriptor beside it
 void vm_order(unsigned order);             // VM_ORDER_*
 bool vm_replug(void);                      // whether one says that the function comes again; once
 void vm_qmp_read(bool verbose);            // when it has said something
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guest memory.
-#ifndef MILLRACE_SIM_PCI_RAM_H
-#define MILLRACE_SIM_PCI_RAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,5 +9,3 @@
 bool vm_ram_map(unsigned count, const uint64_t *gpa, const uint64_t *size, const int64_t *offset,
                 const int *fds);
 void *vm_ram(uint64_t gpa, uint64_t bytes, bool write); // vm_dma() without faults
-
-#endif

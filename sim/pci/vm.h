@@ -12,8 +12,7 @@
 //
 // QEMU's own interrupt path for such a device needs KVM. A message signalled interrupt is a 4-byte
 // write to 0xFEE00000 and above, so qtest's writel delivers it as hardware would.
-#ifndef MILLRACE_SIM_PCI_VM_H
-#define MILLRACE_SIM_PCI_VM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,6 +65,4 @@ void vm_interrupt(unsigned vector);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

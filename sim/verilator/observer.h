@@ -13,8 +13,7 @@
 //               18 the read job is the stash's | 19..34 channels that take it | 35..63 its beats
 // view (queue)  0..15 semaphores that the head still needs | 16 head valid | 17 room in the unit |
 //               18 issue | 19 done | 32..47 index of the head | 48..63 of what is done
-#ifndef MILLRACE_SIM_OBSERVER_H
-#define MILLRACE_SIM_OBSERVER_H
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -289,5 +288,3 @@ class Observer
     mr_sim_span span_[batch];
     unsigned spans_ = 0;
 };
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's memory ports: what a Verilated top and the model of the memory (sim/memory) tell
 // each other in a cycle.
-#ifndef MILLRACE_SIM_PORTS_H
-#define MILLRACE_SIM_PORTS_H
+#pragma once
 
 #include <cstring>
 
@@ -124,5 +123,3 @@ class MemoryPorts
 };
 
 } // namespace
-
-#endif

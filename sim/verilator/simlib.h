@@ -9,8 +9,7 @@
 // Several simulators may be open at once; each is used by one thread at a time. A function that
 // can fail returns 0 (or a count) or a negative mr_status, with a line in *err (may be NULL).
 // Nothing moves between calls: the clock runs inside reg_write, reg_read and run.
-#ifndef MILLRACE_SIM_SIMLIB_H
-#define MILLRACE_SIM_SIMLIB_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -118,6 +117,4 @@ mr_sim_get_api(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

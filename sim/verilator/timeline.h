@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline of a run as the simulator tells it (struct mr_sim_api, simlib.h). Cycle 0 is the
 // first in which the device's counters count, so that all that follows adds up to them.
-#ifndef MILLRACE_SIM_TIMELINE_H
-#define MILLRACE_SIM_TIMELINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ struct mr_sim_timeline {
     void (*sample)(void *user, const struct mr_sim_sample *sample);
     void (*end)(void *user, uint64_t cycles); // of the run; all has been given
 };
-
-#endif

@@ -7,8 +7,7 @@
 // MR_CARD_BANK(c, u). Channel c's ports reach addresses whose bits from 36 on are c
 // (sim/memory/memory.h); the units' banks are apart, so that each has its own. An update reaches
 // all memory.
-#ifndef MILLRACE_SIM_XRT_CARD_H
-#define MILLRACE_SIM_XRT_CARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ int mr_card_run(struct mr_card *card, int64_t cycles, struct mr_error *err);
 bool mr_card_busy(struct mr_card *card, uint64_t addr);
 
 uint64_t mr_card_cycles(const struct mr_card *card); // of unit 0
-
-#endif

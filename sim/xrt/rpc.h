@@ -2,8 +2,7 @@
 // The wire protocol between XRT's hw_emu shim (the host's side) and a simulator, as far as the
 // native API uses it: frames on a UNIX socket, their payload in protobuf encoding.
 // docs/board/xrt.md has the table.
-#ifndef MILLRACE_SIM_XRT_RPC_H
-#define MILLRACE_SIM_XRT_RPC_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ int mr_rpc_reply(int fd, const struct mr_buf *reply, struct mr_error *err);
 
 // A request without payload, for the shim's own server thread.
 int mr_rpc_send(int fd, uint32_t op, struct mr_error *err);
-
-#endif

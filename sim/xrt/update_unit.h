@@ -2,8 +2,7 @@
 // A compute unit of the kernel `millrace_update` in the emulated card: the registers that Vitis
 // gives an HLS kernel, and behind them hls/millrace_update.cpp on the card's memory. It has no
 // clock: a job is done at once.
-#ifndef MILLRACE_SIM_XRT_UPDATE_UNIT_H
-#define MILLRACE_SIM_XRT_UPDATE_UNIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void mr_update_unit_write(struct mr_update_unit *unit, uint32_t offset, uint32_t
 uint32_t mr_update_unit_read(struct mr_update_unit *unit, uint32_t offset);
 // Does the next job of a run. Whether the unit is busy.
 bool mr_update_unit_run(struct mr_update_unit *unit);
-
-#endif

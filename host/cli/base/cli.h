@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the commands of the `millrace` program.
-#ifndef MILLRACE_CLI_BASE_CLI_H
-#define MILLRACE_CLI_BASE_CLI_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -133,5 +132,3 @@ json_t *cli_json_text(const char *text, size_t size);
 
 // "length", "eos", ...: why a text has ended.
 const char *cli_finish_name(enum mr_finish finish);
-
-#endif

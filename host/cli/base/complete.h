@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request on a session, until it has ended.
-#ifndef MILLRACE_CLI_BASE_COMPLETE_H
-#define MILLRACE_CLI_BASE_COMPLETE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ int cli_complete(struct mr_session *session, struct mr_request *request,
                  int (*piece)(void *arg, const char *text, size_t size), void *arg,
                  struct cli_watch *watch, struct cli_completion *c, struct mr_error *err);
 void cli_completion_free(struct cli_completion *c);
-
-#endif

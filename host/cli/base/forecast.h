@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a simulation will take, said before it begins.
-#ifndef MILLRACE_CLI_BASE_FORECAST_H
-#define MILLRACE_CLI_BASE_FORECAST_H
+#pragma once
 
 #include "cli/base/cli.h"
 #include "plan/point.h"
@@ -59,5 +58,3 @@ void cli_forecast_text(const struct cli_forecast *f, const char *device, const c
 
 // A guess at the tokens of a text: four bytes each.
 double cli_guess_tokens(size_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options by the names that they have elsewhere: in Hugging Face's trainer, nanoGPT, llama.cpp and
 // vLLM. Who types one is told what it is called here, or that there is no such thing.
-#ifndef MILLRACE_CLI_BASE_FOREIGN_H
-#define MILLRACE_CLI_BASE_FOREIGN_H
+#pragma once
 
 struct cli_foreign {
     const char *name;   // without "--", with '-' for '_'
@@ -11,5 +10,3 @@ struct cli_foreign {
 };
 
 extern const struct cli_foreign cli_foreign_names[]; // a row without a name ends it
-
-#endif

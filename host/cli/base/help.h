@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What --help prints, from the table of a command's options.
-#ifndef MILLRACE_CLI_BASE_HELP_H
-#define MILLRACE_CLI_BASE_HELP_H
+#pragma once
 
 #include "cli/base/option.h"
 
@@ -10,5 +9,3 @@ void help_print(const struct cli_command *cmd);
 // What the option does, with its choices' or numbers' default behind: for all who show it. The text
 // is good until the next call.
 const char *help_of(const struct cli_option *o);
-
-#endif

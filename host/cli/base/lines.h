@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text files line by line, and results in the order of the lines whatever the order in which they
 // are ready.
-#ifndef MILLRACE_CLI_BASE_LINES_H
-#define MILLRACE_CLI_BASE_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ struct cli_order {
 // line, all that are next. False: they could not be written. NULL is a result that is not printed.
 bool cli_order_put(struct cli_order *o, size_t i, char *text, FILE *out);
 void cli_order_free(struct cli_order *o);
-
-#endif

@@ -2,8 +2,7 @@
 // The table of a command's options. From it come parsing and its errors (parse.h), --help (help.h),
 // the man page (manual.c) and the shells' completions (completion.c): an option stands nowhere
 // else.
-#ifndef MILLRACE_CLI_BASE_OPTION_H
-#define MILLRACE_CLI_BASE_OPTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ struct cli_command {
     char **(*words)(void *args, char **argv);
     int (*run)(void *args); // the structure, filled; an exit status
 };
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command's line by the table of its options (option.h).
-#ifndef MILLRACE_CLI_BASE_PARSE_H
-#define MILLRACE_CLI_BASE_PARSE_H
+#pragma once
 
 #include "cli/base/cli.h"
 #include "cli/base/foreign.h"
@@ -20,5 +19,3 @@ bool cli_word(const char *list, char separator, int i, char *word, size_t size);
 
 // The row for an option of this command, given as "--name" or "--name=value"; NULL: there is none.
 const struct cli_foreign *cli_foreign(const struct cli_command *cmd, const char *word);
-
-#endif

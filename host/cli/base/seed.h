@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef MILLRACE_CLI_BASE_SEED_H
-#define MILLRACE_CLI_BASE_SEED_H
+#pragma once
 
 #include "cli/base/shared_options.h"
 
@@ -8,5 +7,3 @@
 // which on standard error (not with -q), so that the run can be repeated. EXIT_OK, or another
 // status with a line.
 int cli_draw_seed(struct cli_text_options *text, const struct cli_common *c);
-
-#endif

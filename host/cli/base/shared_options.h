@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of the tables (option.h) that several commands have; ARGS has `struct cli_common c` in it.
-#ifndef MILLRACE_CLI_BASE_SHARED_OPTIONS_H
-#define MILLRACE_CLI_BASE_SHARED_OPTIONS_H
+#pragma once
 
 #include "cli/base/cli.h"
 #include "mr_config_names.h"
@@ -104,5 +103,3 @@ struct cli_text_options {
             CLI_TEXTS, "stop", "TEXT", text.stop, text.n_stop,                                     \
             "the text ends before TEXT, which may have \\n, \\t and \\\\; up to 16 times"),        \
         CLI_ROW_FLAG("ignore-eos", text.ignore_eos, "go on after the end-of-text token")
-
-#endif

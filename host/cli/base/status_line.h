@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One line on a terminal that says where the work is. It is taken off before anything else is
 // printed, and text on the same terminal is not touched: the line then stands beneath it.
-#ifndef MILLRACE_CLI_BASE_STATUS_LINE_H
-#define MILLRACE_CLI_BASE_STATUS_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void cli_line_text(struct cli_line *l, const char *text, size_t size);
 
 // For a signal handler that ends the program: what is shown is taken off.
 void cli_line_abandon(void);
-
-#endif

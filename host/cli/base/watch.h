@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress on a terminal while a device computes: tokens, layer, cycles and the time that is left.
-#ifndef MILLRACE_CLI_BASE_WATCH_H
-#define MILLRACE_CLI_BASE_WATCH_H
+#pragma once
 
 #include "cli/base/cli.h"
 #include "cli/base/status_line.h"
@@ -42,5 +41,3 @@ void cli_watch_where(char *line, size_t size, const struct mr_progress *p, uint6
 // ", 12 min left"; negative: not known.
 void cli_watch_left(char *line, size_t size, double seconds);
 void cli_watch_since(char *line, size_t size, double start); // ", 12 s"
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One decode step or one prefill on a device, by its own counters: what `millrace bench` measures.
-#ifndef MILLRACE_CLI_BENCH_MEASURE_H
-#define MILLRACE_CLI_BENCH_MEASURE_H
+#pragma once
 
 #include "cli/base/cli.h"
 
@@ -34,5 +33,3 @@ double point_count(const struct point *p, const char *name);
 double point_beats(const struct point *p);     // moved over all channels
 double point_bandwidth(const struct point *p); // beats of what the channels' ports could move
 double point_mac_share(const struct point *p); // block products of what the array could do
-
-#endif

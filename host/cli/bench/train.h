@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a micro-batch of training costs on a device, by its counters (bench --train).
-#ifndef MILLRACE_CLI_BENCH_TRAIN_H
-#define MILLRACE_CLI_BENCH_TRAIN_H
+#pragma once
 
 #include "cli/base/cli.h"
 
@@ -17,5 +16,3 @@ struct bench_train {
 
 // Prints it. An exit status.
 int bench_training(const struct bench_train *a);
-
-#endif

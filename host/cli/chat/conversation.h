@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A conversation on a session: its tokens, how many of them the KV store has, and text that waits
 // to become tokens together with what comes next.
-#ifndef MILLRACE_CLI_CHAT_CONVERSATION_H
-#define MILLRACE_CLI_CHAT_CONVERSATION_H
+#pragma once
 
 #include "cli/base/complete.h"
 #include "cli/base/shared_options.h"
@@ -39,5 +38,3 @@ int conversation_continue(struct conversation *c,
 // The KV store with all of the text.
 int conversation_save(struct conversation *c, const char *path, struct mr_error *err);
 int conversation_load(struct conversation *c, const char *path, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of `millrace data` share.
-#ifndef MILLRACE_CLI_DATA_ARGS_H
-#define MILLRACE_CLI_DATA_ARGS_H
+#pragma once
 
 #include "cli/base/cli.h"
 #include "cli/base/status_line.h"
@@ -21,5 +20,3 @@ void data_show(struct cli_line *line, const struct mr_source *source, const char
 
 // Texts with labels, for an encoder's classifier; an exit status.
 int data_of_labels(const struct data_args *a);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `millrace train` learns from: a text, cut into windows, or a file of them; a part is held
 // out.
-#ifndef MILLRACE_CLI_DATA_TRAIN_DATA_H
-#define MILLRACE_CLI_DATA_TRAIN_DATA_H
+#pragma once
 
 #include "data/examples.h"
 #include "millrace.h"
@@ -63,5 +62,3 @@ int train_batch_learn(struct train_batch *b, struct train_data *d, uint64_t numb
 // not 0, which lie evenly among all.
 int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first, size_t last,
                      struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that an encoder answers: their texts, from the command line or line by line.
-#ifndef MILLRACE_CLI_ENCODER_TEXTS_H
-#define MILLRACE_CLI_ENCODER_TEXTS_H
+#pragma once
 
 #include "cli/base/shared_options.h"
 
@@ -49,5 +48,3 @@ json_t *cli_json_floats(const float *x, int count);
                      "cut texts that are too long for the model, which are refused otherwise")
 
 #define CLI_TEXTS_JSON CLI_ROW_FLAG("json", t.c.json, "results as JSON")
-
-#endif

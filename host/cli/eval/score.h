@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log-likelihoods of tokens on a session.
-#ifndef MILLRACE_CLI_EVAL_SCORE_H
-#define MILLRACE_CLI_EVAL_SCORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ int eval_score(struct mr_session *session, int vocab, int sequences, struct eval
 // `items` is NULL, writes them.
 size_t eval_windows(const int32_t *ids, size_t count, size_t window, size_t stride,
                     struct eval_item *items);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A context and its continuation as tokens, divided as EleutherAI's lm-evaluation-harness does it.
-#ifndef MILLRACE_CLI_EVAL_SPLIT_H
-#define MILLRACE_CLI_EVAL_SPLIT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ int eval_split(struct mr_model *model, const char *context, size_t context_size,
 // The length of the text without the white space (of Unicode, as Python's str.rstrip() sees it) at
 // its end.
 size_t eval_rstrip(const char *text, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multiple-choice and cloze questions from a file of JSON lines, counted as EleutherAI's
 // lm-evaluation-harness does it (docs/use/eval.md).
-#ifndef MILLRACE_CLI_EVAL_TASKS_H
-#define MILLRACE_CLI_EVAL_TASKS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -60,5 +59,3 @@ struct eval_summary eval_summarise(const struct eval_tasks *tasks);
 
 // What was found for a question, as an object.
 json_t *eval_question_json(const struct eval_tasks *tasks, const struct eval_question *q);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `millrace generate` was asked for.
-#ifndef MILLRACE_CLI_GENERATE_ARGS_H
-#define MILLRACE_CLI_GENERATE_ARGS_H
+#pragma once
 
 #include "cli/base/shared_options.h"
 
@@ -13,5 +12,3 @@ struct generate_args {
     int sequences; // of a batch on a unit at the same time
     bool stats, no_echo;
 };
-
-#endif

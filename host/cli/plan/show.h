@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `millrace plan` has to plan, and how it shows what came out.
-#ifndef MILLRACE_CLI_PLAN_SHOW_H
-#define MILLRACE_CLI_PLAN_SHOW_H
+#pragma once
 
 #include "cli/base/cli.h"
 #include "plan/board.h"
@@ -79,5 +78,3 @@ void plan_print_memory_of(const struct mr_plan_board *b, const char *verdict);
 
 // The step of training that --train asks for (plan_train.c).
 int plan_training(const struct plan *p, const char *model, struct mr_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of `millrace trace` share.
-#ifndef MILLRACE_CLI_TRACE_ARGS_H
-#define MILLRACE_CLI_TRACE_ARGS_H
+#pragma once
 
 #include "cli/base/cli.h"
 #include "cli/base/watch.h"
@@ -39,5 +38,3 @@ void trace_print(const struct trace_args *a, const struct mr_trace *t, const cha
 
 // trace --train: the timeline of a micro-batch, or of a C model the list of its programs.
 int trace_training(const struct cli_command *command, struct trace_args *a);
-
-#endif

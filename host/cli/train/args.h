@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `millrace train` is told, and what it has at work.
-#ifndef MILLRACE_CLI_TRAIN_ARGS_H
-#define MILLRACE_CLI_TRAIN_ARGS_H
+#pragma once
 
 #include "cli/base/cli.h"
 #include "cli/base/status_line.h"
@@ -76,5 +75,3 @@ struct train_run {
     struct train_link link;
     unsigned char note[MR_TRAINER_NOTE];
 };
-
-#endif

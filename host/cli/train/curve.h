@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The curves of a training as a picture that is rewritten as it runs: loss, held-out loss and rate
 // over the steps.
-#ifndef MILLRACE_CLI_TRAIN_CURVE_H
-#define MILLRACE_CLI_TRAIN_CURVE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ int train_curve_held(struct train_curve *c, uint64_t step, double loss, struct m
 // Writes it now.
 int train_curve_write(struct train_curve *c, struct mr_error *err);
 void train_curve_close(struct train_curve *c); // of zeros, too
-
-#endif

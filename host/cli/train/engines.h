@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command on several engines: it starts itself under mpirun, once for each
 // (docs/train/engines.md).
-#ifndef MILLRACE_CLI_TRAIN_ENGINES_H
-#define MILLRACE_CLI_TRAIN_ENGINES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ int engines_start(int count, const char *hosts, const char *state, char **words)
 
 // Joins the others. `count` is --engines, or 0.
 int engines_join(struct mr_ranks *ranks, int count, struct mr_error *err);
-
-#endif

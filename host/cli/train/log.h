@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training's curves are drawn from: event files, as TensorBoard reads them, and CSV.
-#ifndef MILLRACE_CLI_TRAIN_LOG_H
-#define MILLRACE_CLI_TRAIN_LOG_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -34,5 +33,3 @@ int train_log_held(struct train_log *log, double now, uint64_t step, double loss
 double train_log_pace(const struct mr_trainer_done *step, double seconds);
 double train_log_now(void);                  // seconds since 1970
 void train_log_close(struct train_log *log); // of zeros, too
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `millrace train` does when it knows what is asked for: steps, evaluations, checkpoints.
-#ifndef MILLRACE_CLI_TRAIN_RUN_H
-#define MILLRACE_CLI_TRAIN_RUN_H
+#pragma once
 
 #include "cli/train/args.h"
 
@@ -11,5 +10,3 @@ int train_run(struct train_run *r, struct mr_error *err);
 int train_run_eval(struct train_run *r, struct mr_error *err);
 // Also after a failure.
 void train_run_close(struct train_run *r);
-
-#endif

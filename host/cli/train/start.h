@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directories that a training begins with: weights from scratch, and states that are made to be
 // looked at and removed again.
-#ifndef MILLRACE_CLI_TRAIN_START_H
-#define MILLRACE_CLI_TRAIN_START_H
+#pragma once
 
 #include "config/training.h"
 #include "millrace.h"
@@ -29,5 +28,3 @@ int train_prune(const char *dir, int most, const struct train_best *best, struct
 
 // Steps of the checkpoints of `dir`, rising; the caller frees *steps.
 int train_checkpoints(const char *dir, uint64_t **steps, size_t *count, struct mr_error *err);
-
-#endif

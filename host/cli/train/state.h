@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a training: a new one, or one that goes on if the command is the one that it began
 // with.
-#ifndef MILLRACE_CLI_TRAIN_STATE_H
-#define MILLRACE_CLI_TRAIN_STATE_H
+#pragma once
 
 #include "cli/train/args.h"
 
@@ -23,5 +22,3 @@ bool train_learns_pairs(const struct train_args *a);
 
 // Into r->note: the rate of the step that it goes with.
 void train_note_rate(struct train_run *r, double rate);
-
-#endif
