@@ -6,13 +6,9 @@
 
 #include "checkpoint/torch_opcodes.h"
 #include "checkpoint/torch_value.h"
+#include "common/grow.h"
 #include "common/str.h"
 #include "text/utf8.h"
-
-struct values {
-    struct mr_pv *items;
-    size_t count, capacity;
-};
 
 // Everything that the pickle made, for the end.
 struct made {
@@ -27,7 +23,7 @@ struct machine {
     size_t size, at; // the next byte
     const char *where;
     struct mr_error *err;
-    struct values stack, memo; // an unset memo entry is MR_PV_NONE with size 1
+    struct mr_pv_object stack, memo; // an unset memo entry is MR_PV_NONE with size 1
     size_t marks[MR_PICKLE_DEPTH];
     int depth;
     struct made *made;
@@ -48,18 +44,12 @@ static int no_memory(const struct machine *m)
 
 // ---- memory ----
 
-static int push_value(const struct machine *m, struct values *to, struct mr_pv v)
+static int push_value(const struct machine *m, struct mr_pv_object *to, struct mr_pv v)
 {
     if (to->count == MR_PICKLE_VALUES)
         return damaged(m, "more values than any model needs");
-    if (to->count == to->capacity) {
-        size_t capacity = to->capacity ? 2 * to->capacity : 256;
-        struct mr_pv *more = realloc(to->items, capacity * sizeof *more);
-        if (!more)
-            return no_memory(m);
-        to->items = more;
-        to->capacity = capacity;
-    }
+    if (mr_grow(&to->items, to->count, 1, sizeof *to->items, NULL) < 0)
+        return no_memory(m);
     to->items[to->count++] = v;
     return 0;
 }
@@ -89,10 +79,8 @@ static int push_object(struct machine *m, enum mr_pv_kind kind, size_t from)
     int rc = make(m, &made);
     if (rc)
         return rc;
-    struct values v = {0};
     for (size_t i = from; i < m->stack.count && !rc; i++)
-        rc = push_value(m, &v, m->stack.items[i]);
-    made->object = (struct mr_pv_object){v.items, v.count, v.capacity};
+        rc = push_value(m, &made->object, m->stack.items[i]);
     m->stack.count = from;
     return rc ? rc : push(m, (struct mr_pv){.kind = kind, .object = &made->object});
 }
@@ -205,11 +193,9 @@ static int put_items(struct machine *m, enum mr_pv_kind kind, size_t from)
     if (kind == MR_PV_DICT && (m->stack.count - from) % 2 != 0)
         return damaged(m, "a key without a value");
     struct mr_pv_object *o = m->stack.items[from - 1].object;
-    struct values v = {o->items, o->count, o->capacity};
     int rc = 0;
     for (size_t i = from; i < m->stack.count && !rc; i++)
-        rc = push_value(m, &v, m->stack.items[i]);
-    *o = (struct mr_pv_object){v.items, v.count, v.capacity};
+        rc = push_value(m, o, m->stack.items[i]);
     m->stack.count = from;
     return rc;
 }

@@ -39,7 +39,7 @@ struct mr_pv {
 // Items of a tuple or list; of a dictionary its keys and values in turn.
 struct mr_pv_object {
     struct mr_pv *items;
-    size_t count, capacity;
+    size_t count;
 };
 
 enum mr_pv_role {

@@ -4,20 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
+
 int mr_memory_alloc(struct mr_memory *m, int channel, size_t bytes, const void *map, uint64_t *addr,
                     struct mr_error *err)
 {
     if (channel < 0 || channel >= 64 || bytes == 0 || bytes > (size_t)1 << MR_CHANNEL_SHIFT)
         return mr_fail(err, MR_ERR_USAGE, "a buffer of %zu bytes on channel %d is not possible",
                        bytes, channel);
-    if (m->count == m->capacity) {
-        int capacity = m->capacity ? 2 * m->capacity : 16;
-        struct mr_region *r = realloc(m->regions, (size_t)capacity * sizeof *r);
-        if (!r)
-            return mr_fail(err, MR_ERR_MEMORY, "no memory for the device's buffer list");
-        m->regions = r;
-        m->capacity = capacity;
-    }
+    int rc = mr_grow(&m->regions, (size_t)m->count, 1, sizeof *m->regions, err);
+    if (rc < 0)
+        return rc;
     size_t rounded = (bytes + 4095) & ~(size_t)4095;
     uint8_t *data = NULL;
     if (!map) {

@@ -24,7 +24,7 @@ struct mr_region {
 
 struct mr_memory {
     struct mr_region *regions;
-    int count, capacity;
+    int count;
     uint64_t next[64]; // first free offset of each channel
 };
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
+
 enum { FULL = 4 << 20, MOST = 1 << 14 }; // bytes, records of a batch
 
 // A record whose text begins at `at`: a prompt, if any, and what is learnt.
@@ -58,17 +60,8 @@ void mr_documents_close(struct mr_documents *d)
 
 static int reserve(struct mr_documents *d, struct mr_error *err)
 {
-    if (d->count < d->capacity)
-        return 0;
-    size_t capacity = d->capacity ? 2 * d->capacity : 256;
-    struct mr_waiting *waiting = realloc(d->waiting, capacity * sizeof *waiting);
-    d->waiting = waiting ? waiting : d->waiting;
-    struct mr_document *documents = realloc(d->documents, capacity * sizeof *documents);
-    d->documents = documents ? documents : d->documents;
-    if (!waiting || !documents)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu documents", capacity);
-    d->capacity = capacity;
-    return 0;
+    int rc = mr_grow(&d->waiting, d->count, 1, sizeof *d->waiting, err);
+    return rc == 0 ? mr_grow(&d->documents, d->count, 1, sizeof *d->documents, err) : rc;
 }
 
 int mr_documents_add(struct mr_documents *d, const struct mr_record *r, struct mr_error *err)
@@ -100,13 +93,10 @@ static int encode(struct mr_model *model, const char *text, size_t size, struct 
     size_t count = 0;
     int rc = mr_model_encode(model, text, size, true, &ids, &count, err);
     if (rc == 0 && count > 0) {
-        int32_t *all = realloc(to->ids, (to->count + count + 1) * sizeof *all); // and the end
-        if (all) {
-            to->ids = all;
-            memcpy(all + to->count, ids, count * sizeof *all);
+        rc = mr_grow(&to->ids, to->count, count + 1, sizeof *to->ids, err); // and the end
+        if (rc == 0) {
+            memcpy(to->ids + to->count, ids, count * sizeof *ids);
             to->count += count;
-        } else {
-            rc = mr_fail(err, MR_ERR_MEMORY, "no memory for %zu tokens", count);
         }
     }
     free(ids);

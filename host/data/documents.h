@@ -21,7 +21,7 @@ struct mr_documents {
     struct mr_buf text;
     struct mr_waiting *waiting;
     struct mr_document *documents;
-    size_t count, capacity;
+    size_t count;
 };
 
 // A tokenizer for each worker; `path` is the model whose tokenizer it is.

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/file.h"
+#include "common/grow.h"
 #include "common/str.h"
 #include "data/examples_labels.h"
 #include "device/device.h"
@@ -184,14 +185,9 @@ static int read_rows(const struct mr_examples *e, int file, uint64_t first, uint
 
 static int keep(struct mr_examples *e, uint64_t row, int count, int32_t label, struct mr_error *err)
 {
-    if (e->count == e->capacity) {
-        size_t capacity = e->capacity ? 2 * e->capacity : 1024;
-        struct mr_example *list = realloc(e->list, capacity * sizeof *list);
-        if (!list)
-            return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu rows", capacity);
-        e->list = list;
-        e->capacity = capacity;
-    }
+    int rc = mr_grow(&e->list, e->count, 1, sizeof *e->list, err);
+    if (rc < 0)
+        return rc;
     e->list[e->count++] = (struct mr_example){row, e->n_files - 1, count, label};
     e->tokens += (uint64_t)count;
     return 0;
@@ -344,11 +340,8 @@ static int take(struct mr_examples *e, int64_t file, const char *path, int vocab
     uint64_t rows = 0, vocabulary = 0;
     int32_t *labels;
     int length = 0;
-    struct mr_examples_file *more = realloc(e->files, (size_t)(e->n_files + 1) * sizeof *more);
     char *copy = strdup(path);
-    if (more)
-        e->files = more;
-    if (!more || !copy) {
+    if (!copy || mr_grow(&e->files, (size_t)e->n_files, 1, sizeof *e->files, NULL) < 0) {
         free(copy);
         (void)H5Fclose(file);
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a file");

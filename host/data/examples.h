@@ -48,7 +48,7 @@ struct mr_examples {
     int types;               // of tokens, of texts with labels; 0: windows
     struct mr_labels labels; // of all files
     struct mr_example *list;
-    size_t count, capacity;
+    size_t count;
     uint64_t tokens;     // of them together
     uint64_t targets;    // that are learnt
     uint64_t hash;       // of all tokens and targets
@@ -93,7 +93,7 @@ struct mr_examples_writer {
     int64_t file, data;
     const char *path;
     int length, filled, block; // rows in memory, and when they are written
-    uint64_t count, capacity;
+    uint64_t count;
     int32_t *rows;   // [block][3][length]
     int32_t *labels; // [count] of texts; NULL: windows
 };

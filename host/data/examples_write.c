@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/grow.h"
 #include "data/examples.h"
 #include "device/device.h"
 #include "model/config.h"
@@ -128,15 +129,9 @@ int mr_examples_add_text(struct mr_examples_writer *w, const int32_t *ids, const
 {
     int length = w->length;
     int32_t *row = w->rows + (size_t)w->filled * 3 * (size_t)length;
-    if (w->count == w->capacity) {
-        uint64_t capacity = w->capacity ? 2 * w->capacity : 1024;
-        int32_t *labels = reallocarray(w->labels, capacity, sizeof *labels);
-        if (!labels)
-            return mr_fail(err, MR_ERR_MEMORY, "no memory for %llu labels",
-                           (unsigned long long)capacity);
-        w->labels = labels;
-        w->capacity = capacity;
-    }
+    int rc = mr_grow(&w->labels, w->count, 1, sizeof *w->labels, err);
+    if (rc < 0)
+        return rc;
     w->labels[w->count] = label;
     for (int i = 0; i < length; i++) {
         row[i] = i < count ? ids[i] : pad;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
 #include "common/str.h"
 #include "model/config.h"
 #include "text/utf8.h"
@@ -39,14 +40,9 @@ int mr_labels_add(struct mr_labels *l, const char *name, size_t size, struct mr_
     if (l->count == MR_MAX_LABELS)
         return mr_fail(err, MR_ERR_FIT, "more than %d labels; is this a column of labels?",
                        MR_MAX_LABELS);
-    if (l->count == l->capacity) {
-        int capacity = l->capacity ? 2 * l->capacity : 16;
-        char(*names)[MR_LABEL] = realloc(l->names, (size_t)capacity * sizeof *names);
-        if (!names)
-            return mr_fail(err, MR_ERR_MEMORY, "no memory for %d labels", capacity);
-        l->names = names;
-        l->capacity = capacity;
-    }
+    int rc = mr_grow(&l->names, (size_t)l->count, 1, sizeof *l->names, err);
+    if (rc < 0)
+        return rc;
     memset(l->names[l->count], 0, MR_LABEL);
     memcpy(l->names[l->count++], name, size);
     return 0;

@@ -13,7 +13,7 @@ enum { MR_LABEL = 64 }; // bytes of a name with its end
 // Zero-initialise; mr_labels_free() releases it. MR_MAX_LABELS names at most.
 struct mr_labels {
     char (*names)[MR_LABEL];
-    int count, capacity;
+    int count;
     bool closed; // there are no others
 };
 

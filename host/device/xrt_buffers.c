@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmodel/memory.h"
+#include "common/grow.h"
 #include "device/xrt_kept.h"
 
 enum { MIN_PAGE_LOG2 = 12, MAX_PAGE_LOG2 = 34 };
@@ -333,16 +334,8 @@ static int groups_of(struct mr_xrt_device *d, int channel, bool weights, int gro
 static struct mr_xrt_area *new_area(struct mr_xrt_device *d, size_t bytes, bool writable,
                                     struct mr_error *err)
 {
-    if (d->count == d->capacity) {
-        int capacity = d->capacity ? 2 * d->capacity : 16;
-        struct mr_xrt_area *more = realloc(d->buffers, (size_t)capacity * sizeof *more);
-        if (!more) {
-            (void)mr_fail(err, MR_ERR_MEMORY, "no memory for the device's buffer list");
-            return NULL;
-        }
-        d->buffers = more;
-        d->capacity = capacity;
-    }
+    if (mr_grow(&d->buffers, (size_t)d->count, 1, sizeof *d->buffers, err) < 0)
+        return NULL;
     d->buffers[d->count] = (struct mr_xrt_area){.bytes = bytes, .writable = writable};
     return &d->buffers[d->count++];
 }

@@ -73,7 +73,7 @@ struct mr_xrt_device {
     size_t largest; // buffer object
     char xclbin[4096];
     struct mr_xrt_area *buffers;
-    int count, capacity;
+    int count;
     unsigned page_log2; // the kernel's argument
     bool host_args;     // arguments of the host port have been set
     bool kv_arg[64];

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/grow.h"
+
 static int encode_prompts(struct mr_job *job, struct mr_model *model, struct mr_error *err)
 {
     int positions = model->packed.config.n_positions, vocab = model->packed.config.vocab_size;
@@ -153,19 +155,6 @@ struct mr_request mr_choice_request(const struct mr_choice *choice)
     return r;
 }
 
-static int reserve(void **list, size_t *capacity, size_t need, size_t size, struct mr_error *err)
-{
-    if (need <= *capacity)
-        return 0;
-    size_t more = need < 16 ? 16 : 2 * need;
-    void *p = realloc(*list, more * size);
-    if (!p)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu tokens", more);
-    *list = p;
-    *capacity = more;
-    return 0;
-}
-
 // Where the token stands in the text: after it as many bytes are decoded as whole characters have.
 static int decode(struct mr_choice *c, const struct mr_token *t, struct mr_job_token *record,
                   struct mr_buf *text, struct mr_error *err)
@@ -198,11 +187,9 @@ int mr_choice_add_token(struct mr_choice *c, const struct mr_token *t, struct mr
     }
     mr_buf_free(&text);
     if (rc == 0)
-        rc = reserve((void **)&c->tokens, &c->token_capacity, c->n_tokens + 1, sizeof *c->tokens,
-                     err);
+        rc = mr_grow(&c->tokens, c->n_tokens, 1, sizeof *c->tokens, err);
     if (rc == 0)
-        rc = reserve((void **)&c->tops, &c->top_capacity, c->n_tops + (size_t)t->n_top,
-                     sizeof *c->tops, err);
+        rc = mr_grow(&c->tops, c->n_tops, (size_t)t->n_top, sizeof *c->tops, err);
     if (rc < 0)
         return rc;
     record.logprob = t->logprob;

@@ -38,9 +38,9 @@ struct mr_choice {
     struct mr_text_stream decoder; // places of tokens
     size_t decoded;
     struct mr_job_token *tokens;
-    size_t n_tokens, token_capacity;
+    size_t n_tokens;
     struct mr_logprob *tops;
-    size_t n_tops, top_capacity;
+    size_t n_tops;
     size_t n_prompt, n_new;
     bool done;
     enum mr_finish finish;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
+
 enum { LONGEST = 4 }; // a merged slice is closed at this many times the resolution
 
 int mr_trace_state(const struct mr_trace_slice *s)
@@ -59,19 +61,6 @@ static void coarsen(struct mr_trace *t)
     }
 }
 
-static bool room(struct mr_trace_lane *l)
-{
-    if (l->count < l->capacity)
-        return true;
-    size_t capacity = l->capacity ? 2 * l->capacity : 256;
-    struct mr_trace_slice *more = realloc(l->slices, capacity * sizeof *more);
-    if (!more)
-        return false;
-    l->slices = more;
-    l->capacity = capacity;
-    return true;
-}
-
 // The array is idle, and the head of its queue waits for the first of the missing semaphores.
 static void add_wait(struct mr_trace *t, unsigned missing, uint64_t cycles)
 {
@@ -100,7 +89,7 @@ static void add_span(struct mr_trace *t, const struct mr_sim_span *span)
         add_wait(t, span->detail, end - from);
     struct mr_trace_slice s = {.from = from, .cycles = end - from, .detail = span->detail};
     s.in[state] = s.cycles;
-    if (!room(l)) {
+    if (mr_grow(&l->slices, l->count, 1, sizeof *l->slices, NULL) < 0) {
         t->status = MR_ERR_MEMORY;
         return;
     }

@@ -22,7 +22,7 @@ struct mr_trace_slice {
 
 struct mr_trace_lane {
     struct mr_trace_slice *slices;
-    size_t count, capacity;
+    size_t count;
     uint64_t total[MR_TRACE_STATES]; // of the whole run, whatever the window
 };
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
 #include "device/sim.h"
 #include "trace/commands.h"
 #include "trace/programs.h"
@@ -51,14 +52,13 @@ static int add_commands(struct run *r, const struct mr_pass_program *p)
     struct mr_trace *t = r->t;
     struct mr_program_walk walk = {0};
     size_t n = t->n_commands + (size_t)p->count;
-    struct mr_trace_command *more = realloc(t->commands, n * sizeof *more);
-    if (!more)
-        return no_memory(r);
-    t->commands = more;
+    int rc = mr_grow(&t->commands, t->n_commands, (size_t)p->count, sizeof *t->commands, r->err);
+    if (rc < 0)
+        return rc;
     t->first = t->n_commands;
-    memset(more + t->first, 0, (size_t)p->count * sizeof *more);
+    memset(t->commands + t->first, 0, (size_t)p->count * sizeof *t->commands);
     for (int i = 0; i < p->count; i++) {
-        struct mr_trace_command *to = &more[t->first + (unsigned)i];
+        struct mr_trace_command *to = &t->commands[t->first + (unsigned)i];
         to->opcode = (uint8_t)mr_command_get(&p->commands[i], MR_F_CMD_OPCODE);
         to->queue = (uint8_t)mr_opcode_queue(to->opcode);
         to->layer = p->layer < r->trial.options.config->n_layer ? p->layer : -1;
@@ -81,12 +81,10 @@ static int add_mark(struct run *r, const struct mr_pass_program *p)
         (void)snprintf(mark.text, sizeof mark.text, "tail %s", mr_pass_part_name(p->part));
     if (t->n_marks > 0 && strcmp(t->marks[t->n_marks - 1].text, mark.text) == 0)
         return 0;
-    struct mr_trace_mark *more = realloc(t->marks, (t->n_marks + 1) * sizeof *more);
-    if (!more)
-        return no_memory(r);
-    t->marks = more;
-    t->marks[t->n_marks++] = mark;
-    return 0;
+    int rc = mr_grow(&t->marks, t->n_marks, 1, sizeof *t->marks, r->err);
+    if (rc == 0)
+        t->marks[t->n_marks++] = mark;
+    return rc;
 }
 
 static int before(void *arg, const struct mr_pass_program *p)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
+
 // The first region that ends after `addr`, or `count`.
 static unsigned position(const struct mr_store *s, uint64_t addr)
 {
@@ -32,14 +34,9 @@ int mr_store_map(struct mr_store *s, uint64_t addr, void *data, uint64_t bytes, 
         return mr_fail(err, MR_ERR_USAGE,
                        "device addresses 0x%" PRIx64 "..0x%" PRIx64 " are mapped already", addr,
                        addr + bytes - 1);
-    if (s->count == s->capacity) {
-        unsigned capacity = s->capacity ? 2 * s->capacity : 8;
-        struct mr_store_region *regions = realloc(s->regions, capacity * sizeof *regions);
-        if (!regions)
-            return mr_fail(err, MR_ERR_MEMORY, "out of memory for %u mapped regions", capacity);
-        s->regions = regions;
-        s->capacity = capacity;
-    }
+    int rc = mr_grow(&s->regions, s->count, 1, sizeof *s->regions, err);
+    if (rc < 0)
+        return rc;
     memmove(&s->regions[at + 1], &s->regions[at], (s->count - at) * sizeof *s->regions);
     s->regions[at] = (struct mr_store_region){addr, addr + bytes, data, writable};
     s->count++;

@@ -18,7 +18,7 @@ struct mr_store_region {
 // Zero-initialise before use.
 struct mr_store {
     struct mr_store_region *regions; // ascending, disjoint
-    unsigned count, capacity;
+    unsigned count;
 };
 
 // Maps `bytes` bytes at `data`, which must stay valid until mr_store_unmap, to address `addr` (a

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/grow.h"
 #include "sim/xrt/update_unit.h"
 
 _Static_assert((int)MR_UPDATE_UNITS >= MR_CARD_UNITS, "an update beside each engine");
@@ -26,7 +27,7 @@ struct mr_card {
     uint8_t *memory; // room for all of it, in which allocations lie at their addresses
     uint64_t room;
     struct area *areas;
-    size_t count, capacity;
+    size_t count;
 };
 
 // Addresses that are nobody's are no memory: an update that goes there ends the simulator.
@@ -98,14 +99,9 @@ int mr_card_alloc(struct mr_card *c, uint64_t addr, uint64_t size, struct mr_err
         bytes == 0 || bytes < size || bytes > room)
         return mr_fail(err, MR_ERR_USAGE, "no memory of %" PRIu64 " bytes at 0x%" PRIx64, size,
                        addr);
-    if (c->count == c->capacity) {
-        size_t capacity = c->capacity ? 2 * c->capacity : 16;
-        struct area *areas = realloc(c->areas, capacity * sizeof *areas);
-        if (!areas)
-            return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu allocations", capacity);
-        c->areas = areas;
-        c->capacity = capacity;
-    }
+    int rc = mr_grow(&c->areas, c->count, 1, sizeof *c->areas, err);
+    if (rc < 0)
+        return rc;
     // Pages come when they are touched: the host may allocate more than it uses.
     void *data = mmap(c->memory + addr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -113,7 +109,7 @@ int mr_card_alloc(struct mr_card *c, uint64_t addr, uint64_t size, struct mr_err
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %" PRIu64 " bytes: %s", bytes,
                        strerror(errno));
     uint64_t offset = addr & (((uint64_t)1 << MR_MEM_CHANNEL_LOG2) - 1);
-    int rc = c->options.api->map(c->unit[u], channel_of(addr), offset, data, bytes, true, err);
+    rc = c->options.api->map(c->unit[u], channel_of(addr), offset, data, bytes, true, err);
     if (rc < 0) {
         (void)nobodys(data, bytes);
         return rc;

@@ -7,6 +7,7 @@
 
 #include "cli/base/lines.h"
 #include "common/error.h"
+#include "common/grow.h"
 #include "common/json.h"
 
 // ---- reading -----------------------------------------------------------------------------------
@@ -20,27 +21,16 @@ struct reader {
 
 static int reserve_item(struct eval_tasks *t, struct mr_error *err)
 {
-    if (t->n_items < t->capacity)
-        return 0;
-    size_t more = t->capacity ? 2 * t->capacity : 64;
-    struct eval_item *items = realloc(t->items, more * sizeof *items);
-    t->items = items ? items : t->items;
-    struct eval_source *sources = realloc(t->sources, more * sizeof *sources);
-    t->sources = sources ? sources : t->sources;
-    if (!items || !sources)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu choices", more);
-    t->capacity = more;
-    return 0;
+    int rc = mr_grow(&t->items, t->n_items, 1, sizeof *t->items, err);
+    return rc == 0 ? mr_grow(&t->sources, t->n_items, 1, sizeof *t->sources, err) : rc;
 }
 
 static int add_question(struct eval_tasks *t, const struct eval_question *q, struct mr_error *err)
 {
-    struct eval_question *more = realloc(t->questions, (t->count + 1) * sizeof *more);
-    if (!more)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu questions", t->count + 1);
-    t->questions = more;
-    more[t->count++] = *q;
-    return 0;
+    int rc = mr_grow(&t->questions, t->count, 1, sizeof *t->questions, err);
+    if (rc == 0)
+        t->questions[t->count++] = *q;
+    return rc;
 }
 
 static size_t count_characters(const char *text)

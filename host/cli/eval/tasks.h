@@ -27,7 +27,7 @@ struct eval_tasks {
     size_t count;
     struct eval_item *items;     // [n_items]
     struct eval_source *sources; // one an item
-    size_t n_items, capacity;
+    size_t n_items;
 };
 
 // Reads and divides all of it. Zero-initialise *tasks; eval_tasks_free() releases it.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/grow.h"
 #include "common/output_file.h"
 #include "common/svg.h"
 
@@ -28,16 +29,10 @@ static const double wait = 2; // seconds between two pictures
 
 static int add(struct train_points *p, struct train_point point, struct mr_error *err)
 {
-    if (p->count == p->room) {
-        size_t room = p->room ? 2 * p->room : 256;
-        struct train_point *at = realloc(p->at, room * sizeof *at);
-        if (!at)
-            return mr_fail(err, MR_ERR_MEMORY, "no memory for a curve of %zu points", room);
-        p->at = at;
-        p->room = room;
-    }
-    p->at[p->count++] = point;
-    return 0;
+    int rc = mr_grow(&p->at, p->count, 1, sizeof *p->at, err);
+    if (rc == 0)
+        p->at[p->count++] = point;
+    return rc;
 }
 
 // That of the comment.

@@ -15,7 +15,7 @@ struct train_point {
 
 struct train_points {
     struct train_point *at;
-    size_t count, room;
+    size_t count;
 };
 
 struct train_curve {

@@ -11,6 +11,7 @@
 #include "checkpoint/synthetic.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/grow.h"
 #include "config/read.h"
 
 static const char prefix[] = "checkpoint-";
@@ -93,11 +94,9 @@ int train_checkpoints(const char *dir, uint64_t **steps, size_t *count, struct m
     for (struct dirent *e; rc == 0 && (e = readdir(d));) {
         if (!step_of(e->d_name, &step))
             continue;
-        uint64_t *more = realloc(*steps, (*count + 1) * sizeof *more);
-        rc = more ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for %zu checkpoints", *count);
-        *steps = more ? more : *steps;
-        if (more)
-            more[(*count)++] = step;
+        rc = mr_grow(steps, *count, 1, sizeof **steps, err);
+        if (rc == 0)
+            (*steps)[(*count)++] = step;
     }
     (void)closedir(d); // only read
     if (*count > 0)
