@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "card/upload.h"
+#include "card/update.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 
 #include "checkpoint/foreign.h"
 #include "checkpoint/heads.h"
-#include "checkpoint/lora_merge.h"
+#include "checkpoint/lora.h"
 #include "checkpoint/peft.h"
 #include "checkpoint/weight_files.h"
 #include "common/file.h"

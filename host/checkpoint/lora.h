@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "checkpoint/tensor.h"
 #include "common/error.h"
 #include "model/tensors.h"
 
@@ -57,3 +58,11 @@ void mr_lora_add(const struct mr_lora *lora, const struct mr_lora_pair *pair, in
 
 // The pair of which tensor i of the model is share *share, or NULL.
 const struct mr_lora_pair *mr_lora_of(const struct mr_lora *lora, size_t i, int *share);
+
+// A matrix of a checkpoint with its pair of an adapter.
+
+// *to becomes W' of the file's matrix `from` in fp32, in memory of its own and as the file has it:
+// [inputs][outputs] where it is transposed. On failure there is nothing to free.
+int mr_lora_merge(struct mr_tensor *to, const struct mr_tensor *from, const struct mr_lora *lora,
+                  const struct mr_lora_pair *pair, bool transposed, struct mr_error *err);
+void mr_lora_merged_free(struct mr_tensor *tensor);

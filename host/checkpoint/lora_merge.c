@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/lora_merge.h"
+#include "checkpoint/lora.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/narrow.h"
+#include "checkpoint/tensor.h"
 
 #include <math.h>
 #include <string.h>

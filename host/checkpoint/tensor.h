@@ -60,3 +60,9 @@ int mr_tensor_read_i64(const struct mr_tensor *tensor, size_t first, size_t coun
 // `share` of its rows.
 void mr_tensor_turn(struct mr_tensor *tensor);
 void mr_tensor_cut(struct mr_tensor *tensor, int share, int shares);
+
+// fp32 into the types of checkpoints.
+
+// Rounds to nearest, ties to even; MR_DTYPE_F32, F16 and BF16. Returns how many of the n are done:
+// less than n if the next one is finite and beyond the type.
+size_t mr_narrow(enum mr_dtype dtype, const float *in, size_t n, void *out);

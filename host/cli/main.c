@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/base/cli.h"
-#include "cli/base/flush.h"
+#include "cli/base/status_line.h"
 #include "cli/base/help.h"
 #include "cli/base/parse.h"
 #include "common/suggest.h"

@@ -7,7 +7,7 @@
 
 #include "api/objects.h"
 #include "checkpoint/synthetic.h"
-#include "cli/base/flush.h"
+#include "cli/base/status_line.h"
 #include "cli/base/shared_options.h"
 #include "common/clock.h"
 #include "device/open.h"

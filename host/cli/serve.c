@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/base/flush.h"
+#include "cli/base/status_line.h"
 #include "cli/base/forecast.h"
 #include "cli/base/shared_options.h"
 #include "cli/base/watch.h"

@@ -135,3 +135,11 @@ struct mr_row_kernels {
 
 // Puts a k-block of token `lane` into place.
 void mr_panel_put(struct mr_panel_block *block, int lane, const int8_t act[32], uint8_t code);
+
+// Which of the inner loops this processor runs.
+
+// The fastest that this processor has; MILLRACE_SIMD=portable|avx2|avx512 asks for one by name.
+const struct mr_kernels *mr_kernels(void);
+
+// By name, NULL if the processor lacks it.
+const struct mr_kernels *mr_kernels_named(const char *name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmodel/kernel_select.h"
+#include "cmodel/kernel.h"
 
 #include <stddef.h>
 

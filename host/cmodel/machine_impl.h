@@ -8,7 +8,7 @@
 
 #include "cmodel/command.h"
 #include "cmodel/geometry.h"
-#include "cmodel/kernel_select.h"
+#include "cmodel/kernel.h"
 #include "cmodel/legal.h"
 #include "cmodel/memory.h"
 #include "cmodel/num.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/str.h"
-#include "config/walk.h"
+#include "config/key.h"
 #include "model/arch.h"
 
 enum { MICRO_MOST = 8 }; // windows of a micro-batch where nobody says how many

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/table.h"
+#include "config/key.h"
 
 #include <stddef.h>
 

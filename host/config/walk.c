@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 
 #include "common/str.h"
 #include "common/suggest.h"
-#include "config/table.h"
+#include "config/key.h"
 
 // ---- values -------------------------------------------------------------------------------------
 

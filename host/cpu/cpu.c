@@ -6,7 +6,6 @@
 #include "common/blas.h"
 #include "cpu/cpu_impl.h"
 #include "cpu/cpu_math.h"
-#include "cpu/cpu_multiply.h"
 
 // ---- a step ----
 

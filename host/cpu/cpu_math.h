@@ -26,3 +26,13 @@ void mr_cpu_rotary_angles(float *sincos, const float *frequencies, int rotary_di
 // Rotates the first rotary_dim elements of one head in place, neighbours (0, 1), (2, 3), ... being
 // the pairs.
 void mr_cpu_rotate(float *head, const float *sincos, int rotary_dim);
+
+// Matrix products of the reference, in pieces of the result's columns.
+
+// Columns of a piece: a tenth of a second of one core, with the slowest of OpenBLAS' kernels.
+int mr_cpu_columns(int rows, int n_in);
+
+// out[rows][n_out], its rows `stride` elements apart, = in[rows][n_in] * weights[n_out][n_in],
+// transposed.
+void mr_cpu_multiply(float *out, int stride, const float *in, const float *weights, int rows,
+                     int n_out, int n_in);

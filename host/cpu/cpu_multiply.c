@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/cpu_multiply.h"
+#include "cpu/cpu_math.h"
 
 #include "common/blas.h"
 

@@ -7,7 +7,6 @@
 
 #include "common/blas.h"
 #include "cpu/cpu_math.h"
-#include "cpu/cpu_multiply.h"
 
 enum { MOST = 6 }; // tensors of a head, and the table of tokens
 

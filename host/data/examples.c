@@ -12,7 +12,7 @@
 #include "common/file.h"
 #include "common/grow.h"
 #include "common/str.h"
-#include "data/examples_labels.h"
+#include "data/labels.h"
 #include "device/device.h"
 #include "pack/hash.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/examples_labels.h"
+#include "data/labels.h"
 
 #include <hdf5/serial/hdf5.h>
 #include <stdlib.h>

@@ -32,3 +32,10 @@ int mr_labels_find(struct mr_labels *labels, const char *name, size_t size, stru
 void mr_labels_sort(struct mr_labels *labels, int32_t *to);
 
 void mr_labels_free(struct mr_labels *labels);
+
+// What an HDF5 file of texts with labels has beside its rows (docs/train/data.md).
+
+// Those of an open file with `rows` texts, `path` in messages: *names, and *labels[rows] as their
+// numbers. On success the caller frees both.
+int mr_examples_labels(int64_t file, const char *path, uint64_t rows, struct mr_labels *names,
+                       int32_t **labels, struct mr_error *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/windows.h"
+#include "data/examples.h"
 
 size_t mr_windows_cut(const struct mr_cut *cut, size_t from, size_t learnt, size_t to,
                       struct mr_window *out)

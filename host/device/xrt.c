@@ -11,11 +11,8 @@
 #include "cmodel/memory.h"
 #include "device/configs.h"
 #include "device/xclbin.h"
-#include "device/xrt_buffers.h"
+#include "device/xrt_device.h"
 #include "device/xrt_emulation.h"
-#include "device/xrt_kept.h"
-#include "device/xrt_run.h"
-#include "device/xrt_update.h"
 
 // Units of one card may be opened and closed by several threads: one after the other.
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;

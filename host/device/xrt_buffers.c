@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers of the device as XRT's buffer objects, and what is copied to and from them.
-#include "device/xrt_buffers.h"
+#include "device/xrt_device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmodel/memory.h"
 #include "common/grow.h"
-#include "device/xrt_kept.h"
 
 enum { MIN_PAGE_LOG2 = 12, MAX_PAGE_LOG2 = 34 };
 

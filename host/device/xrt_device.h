@@ -103,3 +103,50 @@ int mr_xrt_call(struct mr_xrt_device *d, mr_work *work, double seconds, struct m
 
 // For a device with a run that XRT does not end: closing it would crash XRT's own threads.
 void mr_xrt_give_up(struct mr_xrt_device *d);
+
+// "xrt:": its buffers, operations of struct mr_device_ops.
+int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
+                        uint64_t *addr, struct mr_error *err);
+int mr_xrt_device_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
+                        struct mr_error *err);
+int mr_xrt_device_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
+                       struct mr_error *err);
+// A writable buffer in a memory group of the card, as one buffer object.
+int mr_xrt_device_alloc_in(struct mr_xrt_device *d, int group, size_t bytes, uint64_t *addr,
+                           struct mr_error *err);
+// What was written and is not on the card yet goes there. For the worker's thread.
+int mr_xrt_flush_here(struct mr_xrt_device *d, struct mr_error *err);
+
+// Weights that stay on the card when their session is closed, while the process lives: a later
+// session on the card with the same weights finds them. They hold the card open. Those that no
+// session uses give way when memory runs out or the card is to be opened with another xclbin.
+// Everything but mr_xrt_kept_any() may call XRT: for the worker's thread.
+
+// The area of that key, now with one more user; false if there is none.
+bool mr_xrt_kept_find(struct mr_xrt_card *card, const struct mr_xrt_key *key,
+                      struct mr_xrt_area *area);
+// Keeps an area, with one user. false without memory for that: it stays the caller's.
+bool mr_xrt_kept_add(struct mr_xrt_card *card, const struct mr_xrt_key *key,
+                     const struct mr_xrt_area *area);
+void mr_xrt_kept_leave(const struct mr_xrt_area *area);
+
+// Frees what no session uses, of that card or (NULL) of all cards; false if there was nothing.
+bool mr_xrt_kept_drop(const struct mr_xrt_card *card);
+bool mr_xrt_kept_any(void);
+
+// "xrt:": a run from its start to its end, which may take as long as it wants.
+
+// Asks the kernel what it is, to dev->info.
+int mr_xrt_device_identify(struct mr_device *dev, struct mr_error *err);
+int mr_xrt_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err);
+int mr_xrt_device_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err);
+
+// "xrt:": the kernel `millrace_update` beside the engine (hls/README.md), a second compute unit of
+// the same xclbin on the same memory.
+
+// Opens the unit with the engine's number, if the xclbin has it. For the worker's thread.
+int mr_xrt_update_open(struct mr_xrt_device *d, struct mr_error *err);
+void mr_xrt_update_close(struct mr_xrt_device *d);
+
+// What the device has of struct mr_device: the update, or why there is none.
+void mr_xrt_update_announce(struct mr_xrt_device *d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/xrt_kept.h"
+#include "device/xrt_device.h"
 
 #include <pthread.h>
 #include <stdlib.h>

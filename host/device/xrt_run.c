@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/xrt_run.h"
 
 #include <string.h>
 
 #include "device/registers.h"
-#include "device/xrt_buffers.h"
+#include "device/xrt_device.h"
 
 enum { WATCHDOG_LOG2 = 24, WAIT_MS = 500 };
 enum { STATUS_BUSY = 1, STATUS_DONE = 2, STATUS_ERROR = 4 };

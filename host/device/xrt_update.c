@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/xrt_update.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
-#include "device/xrt_buffers.h"
+#include "device/xrt_device.h"
 #include "hls/millrace_update.h"
 
 // The kernel's arguments, in the order of its signature.

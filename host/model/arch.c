@@ -4,9 +4,7 @@
 
 #include <string.h>
 
-#include "model/bert.h"
-#include "model/gpt2.h"
-#include "model/gptj.h"
+#include "model/model.h"
 
 enum { ROOM = 16, LONGEST_NAME = 40 };
 

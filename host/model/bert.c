@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BERT and what has its shape: MiniLM, bge, e5 (Hugging Face's modeling_bert). An encoder: every
 // token sees its whole text. LayerNorm stands behind each sum and is the residual from there on.
-#include "model/bert.h"
+#include "model/model.h"
 
 #include "mr_device.h"
 

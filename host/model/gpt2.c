@@ -2,7 +2,7 @@
 // GPT-2 and what has its shape, GPT-3 for instance (Hugging Face's modeling_gpt2): a serial block,
 // attention before the feed-forward, with a LayerNorm and a residual each. Matrices are Conv1D's,
 // [inputs][outputs], and q, k and v are one. Positions are learned, and the head is the embedding.
-#include "model/gpt2.h"
+#include "model/model.h"
 
 #include "mr_device.h"
 

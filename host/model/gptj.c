@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-J (Hugging Face's modeling_gptj): a parallel block. One LayerNorm feeds attention and
 // feed-forward, and both results are added to the residual.
-#include "model/gptj.h"
+#include "model/model.h"
 
 #include "mr_device.h"
 

@@ -239,3 +239,9 @@ struct mr_scaling {
 
 // Of item i of a list, which is a norm (rows only) or a matrix.
 struct mr_scaling mr_item_scaling(const struct mr_arch *arch, const struct mr_list *list, int i);
+
+extern const struct mr_arch mr_arch_bert;
+
+extern const struct mr_arch mr_arch_gpt2;
+
+extern const struct mr_arch mr_arch_gptj;

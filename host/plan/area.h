@@ -20,3 +20,13 @@ struct mr_plan_area {
 // counted configuration that is not to be used.
 struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair,
                                     enum mr_plan_cells cells, const char *without);
+
+// The memories on the chip, and which kind of an UltraScale+ device's memory they become.
+struct mr_plan_memories {
+    double bram; // of 36 Kb
+    double uram;
+    double bytes; // what they hold, LUT RAM included
+};
+
+// All that a configuration has, by the rule that mr_ram_1r1w states.
+struct mr_plan_memories mr_plan_memories_of(const struct mr_geometry *g);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The array and the epilogue behind it (mr_array_ctrl, mr_array_drain, mr_epilogue): steps by row
 // group, results by token.
-#include "plan/array.h"
+#include "plan/walk.h"
 
 static struct chunk *chunk(struct walk *w, int64_t i)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention: groups of rows and heads as mr_attn_plan forms them, their passes over K and V, which
 // share the read port with the weights (mr_attn, mr_attn_lane).
-#include "plan/attend.h"
+#include "plan/walk.h"
 
 static int ceil_div(int a, int b)
 {

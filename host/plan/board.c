@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "engine/program.h"
-#include "plan/memories.h"
+#include "plan/area.h"
 
 // What the shell of an Alveo card's platform takes of the device, in percent of LUTs, multipliers,
 // block RAM and UltraRAM: the report of a card's platform in AMD's UG1702 (docs/use/plan.md).

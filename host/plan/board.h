@@ -14,7 +14,7 @@ enum mr_plan_kind { MR_PLAN_LUTS, MR_PLAN_MULTIPLIERS, MR_PLAN_BRAM, MR_PLAN_URA
 struct mr_plan_board {
     const char *name, *chip;
     enum mr_plan_cells cells;
-    const char *memory;     // preset whose timing it has (plan/memory.h)
+    const char *memory;     // preset whose timing it has (plan/job.h)
     int channels;           // memory ports of the engine that it can feed
     double gigabytes;       // a second, pins of one channel
     double capacity;        // GiB on all channels, the host's share among them
@@ -49,7 +49,7 @@ struct mr_plan_cost {
     bool trains;         // it has the commands of training
 };
 
-// From Yosys' counts (plan/area.h) and the memories' sizes (plan/memories.h); of a board's family.
+// From Yosys' counts and the memories' sizes (plan/area.h); of a board's family.
 struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair,
                                     const struct mr_plan_board *b);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/memories.h"
+#include "plan/area.h"
 
 #include "pack/layout.h"
 

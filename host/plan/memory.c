@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/memory.h"
+#include "plan/job.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 // A point of operation: what the plan predicts and the simulator measures for it.
 #pragma once
 
-#include "plan/run.h"
+#include "plan/job.h"
 
 // `seqs` sequences of `pos` positions get `tokens` more each: a decode step, or a prefill. Of an
 // encoder: so many texts of `tokens`, pos is 0.

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk: dispatch, and memory channel 0, which all units meet at. The other channels
 // move in step with it.
-#include "plan/run.h"
+#include "plan/job.h"
 
 #include <stdlib.h>
 
 #include "common/error.h"
-#include "plan/array.h"
-#include "plan/attend.h"
-#include "plan/stream.h"
-#include "plan/units.h"
+#include "plan/walk.h"
 
 // ---- commands -----------------------------------------------------------------------------------
 

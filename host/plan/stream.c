@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The weight stream: what the reader asks for, when credits let it, and when the splitter puts it
 // into the ring (mr_reader, mr_stream).
-#include "plan/stream.h"
+#include "plan/walk.h"
 
 static struct chunk *chunk(struct walk *w, int64_t i)
 {

@@ -6,7 +6,7 @@
 #include "common/error.h"
 #include "engine/stages.h"
 #include "plan/board.h"
-#include "plan/run.h"
+#include "plan/job.h"
 
 enum { COMMANDS = 24 }; // of a stage, about; what they take is little
 

@@ -4,7 +4,7 @@
 // (docs/use/plan.md#training).
 #pragma once
 
-#include "plan/memory.h"
+#include "plan/job.h"
 #include "train/pass.h"
 #include "train/work.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vector and the writer queue: LOAD_ROWS, LAYERNORM, STORE_KV, END (mr_rows, mr_layernorm,
 // mr_kvstore, mr_seq).
-#include "plan/units.h"
+#include "plan/walk.h"
 
 // ---- LOAD_ROWS: table, rotary rows, residual rows, one after the other --------------------------
 

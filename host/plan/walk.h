@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a walk over a program (run.h), and what its units have in common: commands and
+// The state of a walk over a program (job.h), and what its units have in common: commands and
 // semaphores. Times are core cycles from the start of the run. What
 // is not known yet, because it follows from something that the walk has not come to, is UNKNOWN.
 #pragma once
@@ -179,3 +179,26 @@ static inline double later(double a, double b)
 {
     return a > b ? a : b;
 }
+
+// The units of the walk. What advances does what can be known; true if that was anything. A
+// request is the next read; UNKNOWN.
+
+// The weight stream: splitter, reader and ring.
+bool mr_stream_advance(struct walk *w);
+double mr_stream_request(struct walk *w, int *beats);
+void mr_stream_arrived(struct walk *w, double at, int beats);
+
+// The array and its epilogue.
+bool mr_array_advance(struct walk *w);
+void mr_array_result_written(struct walk *w, int command, double at);
+
+// Attention.
+bool mr_attention_advance(struct walk *w);
+double mr_attention_request(struct walk *w, int *beats);
+void mr_attention_arrived(struct walk *w, double at, int beats);
+
+// Vector unit and writer.
+bool mr_vector_advance(struct walk *w);
+void mr_vector_loaded(struct walk *w, double at, int beats);
+bool mr_writer_advance(struct walk *w);
+void mr_writer_written(struct walk *w, double at);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/encoder.h"
 
 #include <stdlib.h>
 

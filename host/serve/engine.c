@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/engine.h"
+#include "serve/server.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 // A request that waits for the engine is suspended, and the engine resumes it: whoever does either
 // holds the lock and keeps exchange.suspended true to it. Responses are made and queued without the
 // lock: libmicrohttpd calls read_stream() under a lock of its own.
-#include "serve/http.h"
+#include "serve/server.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 #include "common/clock.h"
 #include "serve/page.h"
 #include "serve/reply.h"
-#include "serve/request.h"
 #include "serve/tokens.h"
 
 // Seconds that libmicrohttpd waits longer than the watch, which ends late requests with an answer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/request.h"
+#include "serve/server.h"
 
 #include <stdlib.h>
 #include <string.h>

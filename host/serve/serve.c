@@ -10,12 +10,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "serve/encoder.h"
-#include "serve/engine.h"
-#include "serve/http.h"
 #include "serve/names.h"
 #include "serve/server.h"
-#include "serve/watch.h"
 
 static volatile sig_atomic_t stop_wanted;
 

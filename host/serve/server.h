@@ -90,3 +90,41 @@ void mr_serve_end(struct mr_choice *choice, enum mr_finish finish);
 void mr_serve_unref(struct mr_job *job);
 // Under the lock: the client of this job has something to get.
 void mr_serve_wake(struct mr_job *job);
+
+// The thread of an encoder's server.
+
+// Answers the jobs one after the other until the server ends. `unit`: its only struct mr_unit.
+void *mr_serve_encoder(void *unit);
+
+// The thread of a unit of the device: the only one that uses its session and scheduler. `unit` is a
+// struct mr_unit.
+void *mr_serve_engine(void *unit);
+
+// The HTTP thread: requests and responses, in libmicrohttpd's thread.
+int mr_http_open(struct mr_serve *s, struct mr_error *err);
+// No more connections; those that are there may still ask, and are refused.
+void mr_http_quiesce(struct mr_serve *s);
+void mr_http_close(struct mr_serve *s);
+
+// Under the lock, now and then: ends what takes too long and requests whose clients have gone.
+void mr_serve_watch(struct mr_serve *s);
+
+// What a request says in its first line and its headers: where it goes, and whether it is refused
+// whatever its body says.
+enum mr_serve_path mr_request_path(const char *url);
+// Whether a path takes POST and a body; else GET and HEAD.
+bool mr_request_is_post(enum mr_serve_path path);
+
+// When the headers are there: the status of a request whose body is not even read, with *message;
+// 0: its body may come.
+int mr_request_frame(const struct mr_serve *s, struct MHD_Connection *connection,
+                     const char **message);
+
+// The origin of --allow-origin whose page asks; NULL: none of them does.
+const char *mr_request_origin(const struct exchange *x);
+// Whether a browser asks for such a page whether it may ask. Then there is nothing to screen.
+bool mr_request_is_preflight(const struct exchange *x, const char *method);
+
+// When all of it is there: the status of a request that is wrong by path, method, key, type or
+// size, with *message; 0: nothing is.
+int mr_request_screen(const struct exchange *x, const char *method, const char **message);

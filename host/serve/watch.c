@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clocks and clients. libmicrohttpd does not look at a suspended connection, so whether its client
 // is still there is seen here; and a request that arrives byte by byte never looks idle to it.
-#include "serve/watch.h"
+#include "serve/server.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "checkpoint/directory.h"
-#include "checkpoint/narrow.h"
+#include "checkpoint/tensor.h"
 #include "checkpoint/peft.h"
 #include "checkpoint/safetensors_write.h"
 #include "checkpoint/synthetic.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/schedule.h"
+#include "store/rates.h"
 
 void mr_schedule_rates(struct mr_rates *rates, const struct mr_schedule *s)
 {

@@ -15,7 +15,6 @@
 
 #include "common/buf.h"
 #include "common/error.h"
-#include "text/frame.h"
 #include "text/tokens.h"
 
 // Encoding writes to a cache inside, so use one tokenizer from one thread at a time.

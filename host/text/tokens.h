@@ -17,3 +17,10 @@ void mr_tokens_free(struct mr_tokens *tokens);
 
 // Makes room for `extra` more ids.
 int mr_tokens_reserve(struct mr_tokens *tokens, size_t extra, struct mr_error *err);
+
+// The tokens around the texts that BERT reads: [CLS] A [SEP], or [CLS] A [SEP] B [SEP], where B and
+// what follows it are of the second kind.
+struct mr_frame {
+    int32_t cls, sep;
+    int32_t mask; // [MASK]; -1 if there is none
+};

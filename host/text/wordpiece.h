@@ -3,7 +3,6 @@
 // the longest pieces of the vocabulary; not for callers (text/tokenizer.h).
 #pragma once
 
-#include "text/frame.h"
 #include "text/tokenizer_impl.h"
 #include "text/tokens.h"
 

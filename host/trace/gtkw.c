@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trace/gtkw.h"
+#include "trace/timeline.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events are built and written one at a time: all of them as one JSON value would be a hundred
 // times the file.
-#include "trace/perfetto.h"
+#include "trace/timeline.h"
 
 #include <errno.h>
 #include <jansson.h>

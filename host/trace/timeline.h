@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/error.h"
 #include "mr_device.h"
@@ -114,3 +115,21 @@ static inline bool mr_trace_is_unit(const struct mr_trace *t, unsigned lane)
 }
 
 void mr_trace_free(struct mr_trace *t);
+
+// A timeline in Chrome's trace event format, for ui.perfetto.dev and chrome://tracing. One
+// microsecond of theirs is one cycle.
+
+// `title`: what ran where. MR_ERR_IO when the file cannot be written.
+int mr_trace_json(const struct mr_trace *t, const char *title, FILE *out, struct mr_error *err);
+
+// A timeline as a picture: commands, units and memory channels over the cycles of the window.
+
+// `title`: what ran where. MR_ERR_IO when the file cannot be written.
+int mr_trace_svg(const struct mr_trace *t, const char *title, FILE *out, struct mr_error *err);
+
+// A save file for GTKWave: the waves of the main blocks, in groups.
+
+// For waves of an engine of so many channels in the file `waves`, from cycle `from` on (ten units
+// of time each). MR_ERR_IO when the file cannot be written.
+int mr_trace_gtkw(FILE *out, const char *waves, unsigned channels, uint64_t from,
+                  struct mr_error *err);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmodel/kernel_select.h"
+#include "cmodel/kernel.h"
 #include "cmodel/num.h"
 #include "model/arch.h"
 #include "engine/rotary.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmodel/backward.h"
-#include "cmodel/kernel_select.h"
+#include "cmodel/kernel.h"
 #include "model/arch.h"
 #include "train/classifier.h"
 #include "train/pass_impl.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "card/update.h"
-#include "card/upload.h"
 #include "model/arch.h"
 #include "store/mirror.h"
 

@@ -6,7 +6,7 @@
 
 #include "store/update.h"
 #include "reference/params.h"
-#include "store/schedule.h"
+#include "store/rates.h"
 #include "train/batch.h"
 #include "train/loss.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "checkpoint/synthetic.h"
-#include "model/gpt2.h"
+#include "model/model.h"
 
 int main(int argc, char **argv)
 {

@@ -3,7 +3,7 @@
 #ifndef MILLRACE_TESTS_UNIT_KERNEL_VALUES_H
 #define MILLRACE_TESTS_UNIT_KERNEL_VALUES_H
 
-#include "cmodel/kernel_select.h"
+#include "cmodel/kernel.h"
 #include "cmodel/num.h"
 
 static uint64_t state = 1;

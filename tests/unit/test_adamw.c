@@ -15,7 +15,7 @@
 
 #include "cmodel/num.h"
 #include "store/update.h"
-#include "store/schedule.h"
+#include "store/rates.h"
 
 static uint64_t state = 1;
 

@@ -14,7 +14,7 @@
 #include "engine/synthetic.h"
 #include "files.h"
 #include "fixtures.h"
-#include "model/gpt2.h"
+#include "model/model.h"
 #include "pack/export.h"
 #include "pack/identity.h"
 #include "pack/packed_read.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cmodel/backward.h"
-#include "cmodel/kernel_select.h"
+#include "cmodel/kernel.h"
 #include "cmodel/num.h"
 #include "kernel_values.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "engine/program.h"
-#include "model/gptj.h"
+#include "model/model.h"
 
 enum { MOST = 640, ACCESSES = 12, DEPTH = 15 };
 

@@ -13,7 +13,7 @@
 #include <xxhash.h>
 
 #include "check.h"
-#include "store/schedule.h"
+#include "store/rates.h"
 #include "store/series.h"
 
 #define FIXTURES "tests/fixtures/schedules/"

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "checkpoint/narrow.h"
+#include "checkpoint/tensor.h"
 #include "checkpoint/synthetic.h"
 #include "cmodel/num.h"
 #include "pack/layout.h"

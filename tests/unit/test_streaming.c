@@ -12,7 +12,7 @@
 #include "engine/stages.h"
 #include "engine/synthetic.h"
 #include "fixtures.h"
-#include "model/gptj.h"
+#include "model/model.h"
 #include "plan/streaming.h"
 
 struct limited {

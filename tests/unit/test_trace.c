@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/perfetto.h"
-#include "trace/svg.h"
 #include "trace/timeline.h"
 #include "trace_events.h"
 

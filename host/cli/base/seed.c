@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/base/seed.h"
+#include "cli/base/shared_options.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cli/base/cli.h"
-#include "mr_config_names.h"
 #include "model/config.h"
+#include "mr_config_names.h"
 
 // Every device and configuration, for the help texts.
 #define CLI_CONFIGS MR_CONFIG_NAMES(", ", " or ")
@@ -103,3 +103,8 @@ struct cli_text_options {
             CLI_TEXTS, "stop", "TEXT", text.stop, text.n_stop,                                     \
             "the text ends before TEXT, which may have \\n, \\t and \\\\; up to 16 times"),        \
         CLI_ROW_FLAG("ignore-eos", text.ignore_eos, "go on after the end-of-text token")
+
+// Where tokens are sampled and no --seed was given: draws one, so that two runs differ, and says
+// which on standard error (not with -q), so that the run can be repeated. EXIT_OK, or another
+// status with a line.
+int cli_draw_seed(struct cli_text_options *text, const struct cli_common *c);

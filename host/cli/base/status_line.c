@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/base/status_line.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/base/flush.h"
 #include "common/clock.h"
 
 enum { TAB = 8, EVERY = 30 };
@@ -114,4 +114,12 @@ void cli_line_abandon(void)
                 : on_screen == LINE_BELOW ? write(STDERR_FILENO, below, sizeof below - 1)
                                           : 0;
     (void)n; // there is nobody to tell
+}
+
+int cli_flush(void)
+{
+    static int first;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && first == 0)
+        first = errno != 0 ? errno : EIO;
+    return first;
 }

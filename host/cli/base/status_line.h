@@ -35,3 +35,7 @@ void cli_line_text(struct cli_line *l, const char *text, size_t size);
 
 // For a signal handler that ends the program: what is shown is taken off.
 void cli_line_abandon(void);
+
+// Whether standard output has taken what was printed: 0, else the errno of the first time that it
+// has not arrived. A later flush would find another one, or succeed with nothing left to write.
+int cli_flush(void);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/bench/train.h"
-#include "cli/base/flush.h"
+#include "cli/base/status_line.h"
 #include "cli/base/forecast.h"
 #include "cli/bench/measure.h"
 #include "cli/base/shared_options.h"

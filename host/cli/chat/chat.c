@@ -7,11 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/chat/line.h"
 #include "cli/chat/conversation.h"
-#include "cli/base/flush.h"
+#include "cli/base/status_line.h"
 #include "cli/base/forecast.h"
-#include "cli/base/seed.h"
+#include "cli/base/shared_options.h"
 #include "common/clock.h"
 #include "common/error.h"
 #include "text/turns.h"

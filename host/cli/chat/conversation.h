@@ -3,6 +3,8 @@
 // to become tokens together with what comes next.
 #pragma once
 
+#include <stdbool.h>
+
 #include "cli/base/complete.h"
 #include "cli/base/shared_options.h"
 #include "common/buf.h"
@@ -38,3 +40,7 @@ int conversation_continue(struct conversation *c,
 // The KV store with all of the text.
 int conversation_save(struct conversation *c, const char *path, struct mr_error *err);
 int conversation_load(struct conversation *c, const char *path, struct mr_error *err);
+
+// The next line of standard input in new memory, without its end; NULL at the end. On a terminal it
+// can be edited, earlier lines are there, and Ctrl-C ends the program.
+char *chat_line(const char *prompt, bool terminal);

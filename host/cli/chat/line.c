@@ -9,7 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "cli/chat/line.h"
+#include "cli/chat/conversation.h"
 #include "cli/base/cli.h"
 
 static struct termios before;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/generate/batch.h"
-#include "cli/base/flush.h"
+#include "cli/base/status_line.h"
 #include "cli/base/lines.h"
 #include "cli/base/watch.h"
 #include "common/buf.h"

@@ -5,9 +5,8 @@
 
 #include "cli/generate/batch.h"
 #include "cli/base/complete.h"
-#include "cli/base/flush.h"
+#include "cli/base/status_line.h"
 #include "cli/base/forecast.h"
-#include "cli/base/seed.h"
 #include "cli/base/shared_options.h"
 #include "common/clock.h"
 #include "common/output.h"

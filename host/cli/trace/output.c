@@ -4,9 +4,7 @@
 
 #include "cli/trace/args.h"
 #include "common/error.h"
-#include "trace/gtkw.h"
-#include "trace/perfetto.h"
-#include "trace/svg.h"
+#include "trace/timeline.h"
 
 static int open_output(struct trace_output *o)
 {

@@ -3,9 +3,10 @@
 #pragma once
 
 #include "cli/base/cli.h"
+#include "cli/base/option.h"
 #include "cli/base/status_line.h"
-#include "cli/train/curve.h"
 #include "cli/data/train_data.h"
+#include "cli/train/curve.h"
 #include "cli/train/log.h"
 #include "cli/train/start.h"
 #include "common/ranks.h"
@@ -75,3 +76,42 @@ struct train_run {
     struct train_link link;
     unsigned char note[MR_TRAINER_NOTE];
 };
+
+// What `millrace train` does when it knows what is asked for: steps, evaluations, checkpoints.
+
+// Steps, with what stands between them.
+int train_run(struct train_run *r, struct mr_error *err);
+// Losses of held-out data alone: of the state, or of checkpoints.
+int train_run_eval(struct train_run *r, struct mr_error *err);
+// Also after a failure.
+void train_run_close(struct train_run *r);
+
+// The state of a training: a new one, or one that goes on if the command is the one that it began
+// with.
+
+// It prints, and has the state: the only process, or rank 0.
+static inline bool train_is_first(const struct train_run *r)
+{
+    return r->a->ranks.rank == 0;
+}
+
+struct mr_trainer_options train_options(const struct train_args *a);
+
+// Opens r->trainer and fills in r->info, the number of steps, the note and the best checkpoint.
+// What is wrong with the command is said before a state is made; r->fresh says whether one was.
+int train_state_open(struct train_run *r, struct mr_error *err);
+
+// Whether a LoRA adapter learns instead of the model.
+bool train_learns_pairs(const struct train_args *a);
+
+// Into r->note: the rate of the step that it goes with.
+void train_note_rate(struct train_run *r, double rate);
+
+// Whether this rank has what rank 0 has: the version, the model, the configuration and the data.
+int train_compare(struct train_run *r, struct mr_error *err);
+
+// The command line of `millrace train` where a configuration stands in it.
+
+// Words as the parser wants them: the first argument that is named so is a configuration, and its
+// keys become --set KEY=VALUE. In one block; NULL without memory. struct train_args keeps `argv`.
+char **train_words(void *args, char **argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/train/compare.h"
+#include "cli/train/args.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/train/run.h"
+#include "cli/train/args.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,8 +9,7 @@
 #include "api/trainer_shared.h"
 #include "checkpoint/directory.h"
 #include "cli/train/engines.h"
-#include "cli/base/flush.h"
-#include "cli/train/state.h"
+#include "cli/base/status_line.h"
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/train/state.h"
+#include "cli/train/args.h"
 
 #include <errno.h>
 #include <stdlib.h>

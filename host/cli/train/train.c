@@ -11,17 +11,14 @@
 #include "checkpoint/directory.h"
 #include "checkpoint/synthetic.h"
 #include "cli/train/engines.h"
-#include "cli/train/compare.h"
-#include "cli/train/run.h"
+#include "cli/train/args.h"
 #include "cli/train/start.h"
-#include "cli/train/state.h"
-#include "cli/train/words.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/suggest.h"
 #include "config/read.h"
 #include "pack/hash.h"
-#include "store/schedule.h"
+#include "store/rates.h"
 
 // ---- data --------------------------------------------------------------------------------------
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/train/words.h"
 
 #include <stdbool.h>
 #include <stdio.h>
