@@ -19,6 +19,7 @@
 // Read ports (RAM ports, data one cycle after the enable, held): act_ren_i one enable a bank,
 // act_raddr_i = group * ACT_WORDS + word for all banks, act_rdata_o the elements and act_rcode_o
 // the codes (bank 0 low); rmax_raddr_i = {region, group}, one byte a bank.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_act_mem #(
   parameter int R = 4,
@@ -173,5 +174,10 @@ module mr_act_mem #(
       .ren_i(rmax_ren_i), .raddr_i(rmax_raddr_i), .rdata_o(rmax_rdata_o[8*r+:8])
     );
   end
+
+  `MR_ASSERT(a_place, !a_valid_i || (32'(a_slot_i) < T && 32'(a_word_i) < ACT_WORDS))
+  `MR_ASSERT(b_place, !b_valid_i || (32'(b_slot_i) < T && 32'(b_word_i) < ACT_WORDS))
+  `MR_ASSERT(second, !w_valid_q || !w_lo_q || w_slot_q[0])
+  `MR_ASSERT_ONEHOT0(bank, w_bank_q)
 
 endmodule

@@ -22,6 +22,7 @@
 // f+2: the k-row has been read. meta_n_o (slots of the finished row group, 0 if none) with
 // meta_valid_o in f+2 too. A command accepted in cycle a has its first step in a+2 at the earliest;
 // one command waits behind the running one.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_array_ctrl #(
   parameter int N = 1,
@@ -341,5 +342,9 @@ module mr_array_ctrl #(
       cnt_blocks_o  <= fire ? 16'(live) * 16'(4 * N) : 16'd0;
     end
   end
+
+  `MR_ASSERT_COUNT(credit, credit_q, back_q, fire_last ? tokens : 6'd0, DF)
+  `MR_ASSERT(ring, 32'(16'(common_q - (glast_q ? krow_q : krow0_q))) <= RING)
+  `MR_ASSERT(tile, !tile_pop_o || &tile_valid_i)
 
 endmodule

@@ -15,6 +15,7 @@
 // Timing: dr_valid_o and all dr_* from registers, stable while dr_valid_o && !dr_ready_i; first
 // beat 13 cycles after the last step's fire (one more with meta_pair_i), then one a cycle. busy_o:
 // from the first slot taken to the last beat.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_array_drain #(
   parameter int N = 1,
@@ -196,5 +197,11 @@ module mr_array_drain #(
     logic unused;
     assign unused = ^{meta_grad_i, flags_i};
   end
+
+  `MR_ASSERT(shadows, !cap || slots_q <= 6'd1)
+  `MR_ASSERT_COUNT(tokens, count_q, push_q, ren_o, DF)
+  `MR_ASSERT_STABLE(dr, dr_valid_o, dr_ready_i,
+                    {dr_acc_o, dr_base_o, dr_nan_o, dr_bias_o, dr_token_o, dr_group_o, dr_fp4_o,
+                     dr_last_o, dr_grad_o, dr_flags_o})
 
 endmodule

@@ -19,6 +19,7 @@
 //   b_       valid/ready, blocks for mr_act_mem. b_max_o is the row's maximum, with each of its
 //            blocks
 // Timing: with a memory that answers at once ROWS x KBLOCKS cycles and about 20.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_load_act #(
   parameter int N = 1
@@ -329,6 +330,10 @@ module mr_load_act #(
       slot_q      <= slot_q + 16'd1;
     end
   end
+
+  `MR_ASSERT_STABLE(b, b_valid_o, b_ready_i, {b_slot_o, b_word_o, b_max_o, b_data_o})
+  `MR_ASSERT_STABLE(rd, rd_valid_o, rd_ready_i, {rd_addr_o, rd_beats_o})
+  `MR_ASSERT_COUNT(room, room_q, pop, ask ? want_q : 6'd0, BUF)
 
 `ifdef FORMAL
   `include "mr_load_act_props.svh"

@@ -20,6 +20,7 @@
 //
 // Timing, w words of a row of which s are seen by it (softmax), per row: NORM_GAIN 4 w, NORM_BACK
 // 8 w, SOFTMAX 2 s + 2 w, SOFTMAX_BACK 2 s + 4 w, and about 100 cycles; less than 110 + 2 log2(V).
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_row_alu #(
   parameter int N = 1,
@@ -311,4 +312,7 @@ module mr_row_alu #(
     .out_valid_o(wr_valid), .out_ready_i(wr_taken), .out_data_o({wr_addr_o, wr_data_o}),
     .count_o(unused_count)
   );
+
+  `MR_ASSERT_COUNT(held, held_q, go && out_pass, wr_taken, FIFO)
+
 endmodule

@@ -18,6 +18,7 @@
 //   s_, rd_, job_, data_   as mr_stash_put
 //
 // Timing: a word a cycle as long as it is taken, rows times words for each destination.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_row_copy #(
   parameter int N = 1,
@@ -196,5 +197,8 @@ module mr_row_copy #(
     .done_o(t_done), .err_valid_o, .err_addr_o, .busy_o(unused_busy),
     `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )
   );
+
+  `MR_ASSERT_COUNT(held, held_q, go && to_act, pop, FIFO)
+  `MR_ASSERT_COUNT(pending, pending_q, go && to_act && block_end, busy_o && q_ack_i, 65535)
 
 endmodule

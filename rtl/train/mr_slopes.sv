@@ -17,6 +17,7 @@
 //   base_i   the rows window; what is read and written lies in it (mr_legal)
 //   rd_      a client of mr_host_port; job_, data_   a client of its writer
 // Timing: a beat a cycle both ways, as long as the host's port keeps up, 16 beats at a time.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_slopes #(
   parameter int N = 1,
@@ -228,5 +229,9 @@ module mr_slopes #(
       if (pop_q) f_o[32*l+:32] <= nan_q ? mr_fp_pkg::QNAN : float_of(sign_q, size_q);
     end
   end
+
+  `MR_ASSERT_COUNT(room, room_q, gone ? PARTS : 0, take_i, DEPTH * PARTS)
+  `MR_ASSERT_COUNT(has, has_q, rd_data_valid_i ? PARTS : 0, use_i, (DEPTH + 1) * PARTS)
+  `MR_ASSERT(way, !k_valid || !rd_data_valid_i)
 
 endmodule

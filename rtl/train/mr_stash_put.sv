@@ -29,6 +29,7 @@
 //
 // Timing: a set takes 5 cycles and 9 for each channel, a header 22 for each channel, if writes are
 // taken at once; where maxima of before count, the header's read comes on top.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_stash_put #(
   parameter int N = 1,
@@ -322,5 +323,10 @@ module mr_stash_put #(
       window_q  <= window_next_q;
     end
   end
+
+  `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o,
+                    {in_data_i, in_code_i, in_group_i, in_kblock_i, in_mask_i, in_new_i,
+                     in_flush_i, in_last_i})
+  `MR_ASSERT_COUNT(jobs, jobs_q, job_q, job_done_i, 1023)
 
 endmodule

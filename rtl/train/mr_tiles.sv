@@ -20,6 +20,7 @@
 //   s_, rd_, job_, data_   as mr_stash_put
 //
 // Timing: some 50 cycles a command before its first set, and one for each matrix.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_tiles #(
   parameter int N = 1
@@ -259,5 +260,7 @@ module mr_tiles #(
     .in_flush_i(matrix_end || command_end || under_next), .in_last_i(matrix_end || command_end),
     `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )
   );
+
+  `MR_ASSERT_COUNT(used, used_q, take_i, pop, BLOCKS)
 
 endmodule

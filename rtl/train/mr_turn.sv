@@ -16,6 +16,7 @@
 // Timing: a row a cycle as long as sets are taken when they come; a set takes 32 cycles, however
 // many rows it has, while the rows of the next one are taken. It is there 36 cycles after its last
 // row was taken, if nothing was before it.
+`include "mr_assert.svh"
 module mr_turn #(
   parameter int V = 4,
   parameter int TAG = 8
@@ -168,6 +169,12 @@ module mr_turn #(
     end
   end
   assign out_data_o = block_q;
+
+`ifndef FORMAL  // no proof relies on it
+  `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o, {in_data_i, in_last_i, in_tag_i})
+`endif
+  `MR_ASSERT_STABLE(out, out_valid_o, out_ready_i, {out_code_o, out_tag_o})
+  `MR_ASSERT_COUNT(sets, sets_q, take && last, done, 3)
 
 `ifdef FORMAL
   `include "mr_turn_props.svh"

@@ -20,6 +20,7 @@
 //
 // Timing: a beat a cycle, as long as writes keep up: 32 cycles a set of V columns and 32 rows, of
 // fewer rows too.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_turned #(
   parameter int N = 1,
@@ -147,5 +148,7 @@ module mr_turned #(
     .in_new_i(fresh), .in_flush_i(t_end && (t_last || group[3:0] == '1)), .in_last_i(t_last),
     `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )
   );
+
+  `MR_ASSERT_COUNT(used, used_q, take_i, pop, BEATS)
 
 endmodule

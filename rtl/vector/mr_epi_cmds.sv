@@ -25,6 +25,7 @@
 //   side_   see rtl/spec/bundles.def
 //   done_o  pulse per command, in order; err_o beside it: bad_i or side_bad_i came for the command.
 //           err_side_o: it is the side's address that counts
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_epi_cmds #(
   parameter int N = 1,
@@ -254,5 +255,11 @@ module mr_epi_cmds #(
       res_fin_q <= res_fin_q + 4'(res_i) - 4'(fr_done && !fr_empty && fr_res);
     end
   end
+
+  `MR_ASSERT(last_beat, !c_end_i || c_valid_q)
+  `MR_ASSERT_COUNT(marks, mark_n_q, last_i, fr_done && !fr_empty && !fr_res, 8)
+  `MR_ASSERT_COUNT(sums, res_fin_q, res_i, fr_done && !fr_empty && fr_res, 8)
+  `MR_ASSERT(blocks, 24'(blk_out_q - blk_ack_q) >= 24'(blk_ack_i))
+  `MR_ASSERT(jobs, 24'(job_out_q - job_ack_q) >= 24'(job_ack_i))
 
 endmodule

@@ -21,6 +21,7 @@
 //   rexp_   the exponents: write port and RAM port; neither may overlap a command with track
 //   fin_o   pulse at K_TOP: the last beat of a command is written
 //   ovf_o   pulse: a sum of finite values overflowed
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_epi_res #(
   parameter int N = 1,
@@ -153,5 +154,8 @@ module mr_epi_res #(
     .clk_i, .wen_i(rexp_we), .waddr_i(rexp_waddr), .wdata_i(rexp_wdata),
     .ren_i(rexp_ren_i), .raddr_i(rexp_raddr_i), .rdata_o(rexp_rdata_o)
   );
+
+  `MR_ASSERT(adder, !add_v_i || !d_v_i || !d_res_i)
+  `MR_ASSERT(exponent, !ex_w_q || !rexp_we_i)
 
 endmodule

@@ -28,6 +28,7 @@
 // wr_ack_i: pulse for each block of this unit that activation memory has taken, residue blocks
 // included. done_o: pulse after the last one (at once if no token was to be processed).
 // busy_o: from the command to done_o. ovf_o, nan_o: pulses, an overflow to infinity, a row of NaN.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_layernorm #(
     parameter int V = 4,
@@ -352,4 +353,9 @@ module mr_layernorm #(
       else if (done_o) busy_o <= 1'b0;
     end
   end
+
+  `MR_ASSERT_STABLE(q, q_valid_o, q_ready_i, {q_data_o, q_tag_o})
+  `MR_ASSERT_COUNT(held, held_q, n_ren, fetch, FIFO)
+  `MR_ASSERT_COUNT(count, count_q, out_v, fetch, FIFO)
+
 endmodule

@@ -30,6 +30,7 @@
 // tokens not loaded are 0. rot_we_o: rot_wdata_o to rotary memory, address token * (ROT_MAX/V) +
 // word; res_we_o, res_wdata_o the same with D_MAX; rexp_we_o: largest exponent field of the token's
 // residual row, after its last word. ovf_o: pulse, a sum of finite values overflowed.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_rows #(
   parameter int T = 8,
@@ -524,5 +525,9 @@ module mr_rows #(
   assign err_valid_o = err_q;
   assign err_code_o  = mr_pkg::DEVERR_COMMAND[7:0];
   assign err_addr_o  = err_addr_q;
+
+  `MR_ASSERT_STABLE(hr, hr_valid_o, hr_ready_i, {hr_addr_o, hr_beats_o})
+  `MR_ASSERT_COUNT(room, room_q, pop, req_next ? want_q : 7'd0, BUF)
+  `MR_ASSERT(back, !back_we_i || state_q == S_IDLE)
 
 endmodule

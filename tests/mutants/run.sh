@@ -39,7 +39,7 @@ if [ -z "$check" ]; then
     cp -r rtl host hls sim driver Makefile "$tree/"
     cp -r tests/rtl tests/unit tests/programs tests/driver tests/tests.mk "$tree/tests/"
     cp tests/synth/dsp48e2.v "$tree/tests/synth/"
-    cp -p "$build"/gen/* "$tree/build/gen/"
+    cp -rp "$build"/gen/* "$tree/build/gen/"
     mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"
     # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
     sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
@@ -498,6 +498,20 @@ mutant 'every client that asks is served' rtl/host/mr_hostrd.sv \
     "s/for (int j = 0; j < i; j++) if (req_valid_i\[j\]) grant\[i\] = 1'b0;//" rtl:hostrd@c3 'mr_hostrd.sv grants'
 mutant 'a request is taken while one is cut' rtl/host/mr_hostrd.sv \
     's/= !busy \&\& any \&\& !flush_i/= any \&\& !flush_i/' rtl:hostrd@c3 'mr_cut_4k.sv load'
+mutant 'a block goes to several banks' rtl/array/mr_act_mem.sv \
+    "s/== 16'(r))/>= 16'(r))/" rtl:act_mem@r4 'mr_act_mem.sv bank'
+mutant 'a sum does not wait until the shadows are empty' rtl/array/mr_array_ctrl.sv \
+    "s/(busy_q == 6'd0 \&\& room)/room/" rtl:array@n1r4 'mr_array_drain.sv shadows'
+mutant 'a sum comes for which the FIFO has no room' rtl/array/mr_array_ctrl.sv \
+    "s/= credit_q >= CW'(tokens) ||/= credit_q + CW'(1) >= CW'(tokens) ||/" rtl:array@n1r2 'mr_array_ctrl.sv credit'
+mutant 'a block that is written twice was sent once' rtl/vector/mr_epi_cmds.sv \
+    "s/two_i ? 24'(2 \* BPU) : //" rtl:epilogue@n1 'mr_epi_cmds.sv blocks'
+mutant 'slopes are taken that have not come' rtl/train/mr_slopes.sv \
+    "s/(has_q\[0\] \&\& !use_i)/has_q[0]/" rtl:slopes@n1 'mr_slopes.sv has'
+mutant 'LOAD_ACT asks for a beat more than it has room for' rtl/train/mr_load_act.sv \
+    "s/room_q >= {1'b0, want_q}/room_q + 7'd1 >= {1'b0, want_q}/" rtl:load_act@n2 'mr_load_act.sv room'
+mutant 'LOAD_ACT withdraws a request' rtl/train/mr_load_act.sv \
+    's/else if (rd_ready_i) req_q/else req_q/' rtl:load_act@n2 'mr_load_act.sv rd'
 
 # ---- stream and reader ---------------------------------------------------------------------------------
 mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \
