@@ -119,6 +119,37 @@ def packed(tokenizer_text):
             put("packed", name, data[:384] + data[4096:stream].rstrip(b"\0"))  # the stream's bytes do not matter
 
 
+def packed_encoder():
+    """A BERT that tells texts apart, as small as one can be, with a tokenizer."""
+    d, tensors, at = 4, {}, 0
+    norm = {"weight": [d], "bias": [d]}
+    parts = {"bert.embeddings.word_embeddings": {"weight": [5, d]}, "bert.embeddings.position_embeddings": {"weight": [4, d]},
+             "bert.embeddings.token_type_embeddings": {"weight": [2, d]}, "bert.embeddings.LayerNorm": norm,
+             "bert.pooler.dense": {"weight": [d, d], "bias": [d]}, "classifier": {"weight": [2, d], "bias": [2]}}
+    for name in ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+                 "intermediate.dense", "output.dense"]:
+        parts["bert.encoder.layer.0." + name] = {"weight": [d, d], "bias": [d]}
+    for name in ["attention.output.LayerNorm", "output.LayerNorm"]:
+        parts["bert.encoder.layer.0." + name] = norm
+    for name, shapes in parts.items():
+        for part, shape in shapes.items():
+            size = 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+            tensors[f"{name}.{part}"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+            at += size
+    text = json.dumps(tensors).encode()
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp = Path(tmp)
+        (tmp / "config.json").write_text(json.dumps({
+            "model_type": "bert", "architectures": ["BertForSequenceClassification"], "vocab_size": 5, "hidden_size": d,
+            "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": d, "max_position_embeddings": 4}))
+        (tmp / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+        (tmp / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes(at))
+        subprocess.run(["build/millrace", "pack", "-q", tmp, tmp / "m"], check=True)
+        data = (tmp / "m").read_bytes()
+        stream, = struct.unpack_from("<Q", data, 64 + 4 * 64 + 8)
+        put("packed", "encoder", data[:384] + data[4096:stream].rstrip(b"\0"))
+
+
 def kv():
     def file(count, tokens, flags=0):
         padded = (4 * count + 63) // 64 * 64
@@ -244,3 +275,4 @@ if __name__ == "__main__":
     training()
     adapter()
     packed(tokenizer())
+    packed_encoder()

@@ -10,6 +10,7 @@
 
 #include "fuzz.h"
 #include "pack/decode.h"
+#include "pack/packed_format.h"
 
 enum {
     PAGE = 4096,
@@ -90,10 +91,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mr_packed p;
     struct fuzz_file file;
     fuzz_open(&file, image, bytes);
-    int rc = mr_packed_open(&p, file.path, &(struct mr_pack_options){0}, &err);
+    int rc = mr_packed_open(&p, file.path, &(struct mr_pack_options){.wanted = MR_EITHER}, &err);
     fuzz_check_outcome(rc, &err);
     if (rc == 0) {
-        fuzz_read(&p.embedding);
+        for (int i = 0; i < mr_packed_tables(&p.config); i++)
+            fuzz_read(mr_packed_table(&p, i));
         read_stream(&p);
     }
     mr_packed_close(&p);
