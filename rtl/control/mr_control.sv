@@ -119,10 +119,12 @@ module mr_control #(
 
   // ---- counters and sticky flags ----------------------------------------------------------------
   logic [4:0] done_q;
+  logic [1:0] flags_q;  // they come late, from every unit
   always_ff @(posedge clk_i) begin
-    done_q <= done_valid_o;
+    done_q  <= done_valid_o;
+    flags_q <= {nan_i, ovf_i};
     if (!rst_ni || cnt_clear) sticky_q <= '0;
-    else sticky_q <= sticky_q | {nan_i, ovf_i};
+    else sticky_q <= sticky_q | flags_q;
   end
   logic [2:0] done_count;
   always_comb begin
