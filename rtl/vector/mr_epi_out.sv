@@ -61,9 +61,9 @@ module mr_epi_out #(
   logic [27:0] o_start_q;   // first column of the span, in beats
   logic [47:0] o_off_q;     // beats from the window's start
   logic [32:0] o_left_q;    // columns that remain, signed
-  logic [8:0]  o_cols_q;    // columns of this job
-  logic        o_skip_q, o_bad_q;
-  logic [4:0]  o_beats, o_sent_q;
+  logic [3:0]  o_cols_q;    // columns of this job's last beat, modulo 16
+  logic [4:0]  o_beats_q, o_sent_q;
+  logic        o_skip_q, o_bad, o_bad_q;
   logic [6:0]  o_words_q;   // words still to read
   logic        o_more_q;    // there are some
   logic        orv_q;       // the memory's output register holds a word of the job
@@ -71,7 +71,6 @@ module mr_epi_out #(
   logic [511:0] wd_q;
 
   logic         w_ready, w_valid;
-  assign o_beats = 5'((o_cols_q + 9'd15) >> 4);
   assign wd_free = !wd_valid_q || data_ready_i;
   assign o_ren_o = (o_state_q == O_DATA) && o_more_q && (!orv_q || w_ready);
   assign o_end_o = (o_state_q == O_END);
@@ -89,9 +88,10 @@ module mr_epi_out #(
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      o_state_q  <= O_IDLE;
-      orv_q      <= 1'b0;
-      wd_valid_q <= 1'b0;
+      o_state_q   <= O_IDLE;
+      orv_q       <= 1'b0;
+      wd_valid_q  <= 1'b0;
+      job_valid_o <= 1'b0;
     end else begin
       if (o_ren_o) orv_q <= 1'b1;
       else if (o_grab) orv_q <= 1'b0;
@@ -100,12 +100,19 @@ module mr_epi_out #(
       unique case (o_state_q)
         O_IDLE: if (o_valid_i) o_state_q <= O_SIZE;
         O_SIZE: o_state_q <= O_CHECK;
-        O_CHECK: o_state_q <= O_JOB;
-        O_JOB: begin
-          if (o_skip_q || o_bad_q) o_state_q <= O_END;
-          else if (job_ready_i) o_state_q <= O_DATA;
+        O_CHECK: begin
+          o_state_q   <= O_JOB;
+          job_valid_o <= !o_skip_q && !o_bad;
         end
-        O_DATA: if (o_load && (o_sent_q + 5'd1 == o_beats)) o_state_q <= O_END;
+        O_JOB: begin
+          if (!job_valid_o) begin
+            o_state_q <= O_END;
+          end else if (job_ready_i) begin
+            o_state_q   <= O_DATA;
+            job_valid_o <= 1'b0;
+          end
+        end
+        O_DATA: if (o_load && (o_sent_q + 5'd1 == o_beats_q)) o_state_q <= O_END;
         O_END: o_state_q <= O_IDLE;
         default: o_state_q <= O_IDLE;
       endcase
@@ -114,10 +121,13 @@ module mr_epi_out #(
 
   logic [31:0] o_start;
   logic [9:0]  o_full;  // columns of a whole span
+  logic        o_whole;  // so many are left
   logic [6:0]  o_words_up;
-  assign o_words_up = (7'(o_beats) + 7'(GATHER - 1)) >> $clog2(GATHER);
+  assign o_words_up = (7'(o_beats_q) + 7'(GATHER - 1)) >> $clog2(GATHER);
   assign o_start = {16'b0, o_grp_q >> (3'(LW) + 3'(o_span_q))} << (4'd6 + 4'(o_span_q));
   assign o_full  = 10'd64 << o_span_q;
+  assign o_bad   = !o_skip_q && (o_off_q + 48'(o_beats_q) > 48'(limit_i));
+  assign o_whole = o_left_q[31:0] >= 32'(o_full);
 
   always_ff @(posedge clk_i) begin
     if (o_take_i) begin
@@ -137,12 +147,13 @@ module mr_epi_out #(
         // Rows come in order: the next one lies a stride behind.
         if (o_tok_q == '0) o_off_q <= 48'(o_ooff_q) + 48'(o_start_q);
         else o_off_q <= o_off_q + 48'(o_stride_q);
-        o_skip_q <= o_left_q[32] || (o_left_q == '0);
-        o_cols_q <= (o_left_q[31:0] >= 32'(o_full)) ? o_full[8:0] : o_left_q[8:0];
+        o_skip_q  <= o_left_q[32] || (o_left_q == '0);
+        o_cols_q  <= o_whole ? 4'd0 : o_left_q[3:0];
+        o_beats_q <= o_whole ? 5'd4 << o_span_q : 5'(o_left_q[7:4]) + 5'(o_left_q[3:0] != '0);
       end
       O_CHECK: begin
-        o_bad_q   <= !o_skip_q && (o_off_q + 48'(o_beats) > 48'(limit_i));
-        o_words_q <= (V <= 16) ? 7'(o_beats) * 7'(PARTS) : o_words_up;
+        o_bad_q   <= o_bad;
+        o_words_q <= (V <= 16) ? 7'(o_beats_q) * 7'(PARTS) : o_words_up;
         o_more_q  <= 1'b1;  // a job has columns
         o_sent_q  <= '0;
       end
@@ -166,12 +177,11 @@ module mr_epi_out #(
   always_ff @(posedge clk_i) begin
     if (o_state_q == O_CHECK) begin
       o_addr_q <= base_i[63:6] + 58'(o_off_q);
-      o_strb_q <= strobes(o_cols_q[3:0]);
+      o_strb_q <= strobes(o_cols_q);
     end
   end
-  assign job_valid_o = (o_state_q == O_JOB) && !o_skip_q && !o_bad_q;
   assign job_addr_o  = {o_addr_q, 6'b0};
-  assign job_beats_o = 16'(o_beats);
+  assign job_beats_o = 16'(o_beats_q);
   assign job_strb_o  = o_strb_q;
 
   assign data_valid_o = wd_valid_q;
