@@ -69,7 +69,7 @@ module mr_matmul #(
   localparam int ACT_AW = $clog2(T / R * ACT_WORDS);
   localparam int RMAX_AW = $clog2(T / R * 4);
 
-  logic array_ready, bad, logit_rows, is_grad, turn, a_dr_valid, a_dr_ready, dr_grad;
+  logic array_ready, bad, logit_rows, is_grad, turn, may, a_dr_valid, a_dr_ready, dr_grad;
 
   // The array and the epilogue take a MATMUL together. One without rows is an error and is not
   // issued: how many want logits the program does not know. It is reported when those before it are
@@ -78,7 +78,10 @@ module mr_matmul #(
   assign cfg_rows_o  = is_grad ? cmd_i[mr_pkg::GRAD_ROWS_LSB+:16] :
                        logit_rows ? n_logit_rows_i : n_rows_i;
   assign bad         = cfg_rows_o == '0;
+  // cmd_valid_i comes late.
+  assign may         = is_grad ? !busy_i : turn && !bad && cfg_ready_i;
   assign cfg_valid_o = cmd_valid_i && !is_grad && turn && !bad && array_ready && cfg_ready_i;
+  assign cmd_ready_o = cmd_valid_i && array_ready && may;
   always_ff @(posedge clk_i) err_valid_o <= rst_ni && cmd_valid_i && bad && !busy_i;
   assign err_code_o  = mr_pkg::DEVERR_COMMAND[7:0];
   assign err_addr_o  = '0;
@@ -98,9 +101,6 @@ module mr_matmul #(
     assign turn           = !grad_in_q || !busy_i;
     assign gr_in_o        = grad_in_q && busy_i;
     assign gr_cmd_valid_o = cmd_valid_i && is_grad && !busy_i && array_ready;
-    // cmd_valid_i comes late.
-    assign cmd_ready_o    = cmd_valid_i && array_ready &&
-                            (is_grad ? !busy_i : turn && !bad && cfg_ready_i);
     assign gr_valid_o     = a_dr_valid && dr_grad;
     assign dr_valid_o     = a_dr_valid && !dr_grad;
     assign a_dr_ready     = gr_ready_i || dr_ready_i;  // each only with a command of its own
@@ -111,7 +111,6 @@ module mr_matmul #(
   end else begin : gen_no_train
     assign {is_grad, gr_cmd_valid_o, gr_valid_o, gr_in_o, c_ready_o} = '0;
     assign turn        = 1'b1;
-    assign cmd_ready_o = cfg_valid_o;
     assign dr_valid_o = a_dr_valid;
     assign a_dr_ready = dr_ready_i;
     assign b_valid    = b_valid_i;
@@ -129,8 +128,7 @@ module mr_matmul #(
     .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR), .FOLD(FOLD), .GRAD(TRAIN)
   ) u_array (
     .clk_i, .rst_ni,
-    .cmd_valid_i((cmd_valid_i && !is_grad && turn && !bad && cfg_ready_i) ||
-                 (TRAIN != 0 && cmd_valid_i && is_grad && !busy_i)),
+    .cmd_valid_i(cmd_valid_i && may),
     .cmd_ready_o(array_ready), .cmd_src_base_i(cmd_i[mr_pkg::MATMUL_SRC_BASE_LSB+:16]),
     .cmd_kblocks_i(cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16]),
     .cmd_groups_i(cmd_i[mr_pkg::MATMUL_COLS_LSB+:32] >> (2 + LN)),

@@ -371,7 +371,7 @@ mutant 'COPY reads where the store of the second memory does' rtl/vector/mr_vect
 mutant 'a window is as long as that of the command before' rtl/control/mr_legal.sv \
     's/ahead_of(cmd_i, run)/ahead_of(c_q, run)/' tinyt
 mutant 'a GRAD is taken while another one works' rtl/array/mr_matmul.sv \
-    's/(is_grad ? !busy_i :/(is_grad ? 1'"'"'b1 :/' tinyt
+    's/= is_grad ? !busy_i :/= is_grad ? 1'"'"'b1 :/' tinyt
 mutant 'a stream behind a STREAM_STASH comes before it' rtl/control/mr_stream_ctl.sv \
     's/!b_valid_q && !st_new && !st_busy/!b_valid_q \&\& !st_busy/' tinyt
 mutant "COPY takes the store's word away" rtl/vector/mr_vector.sv \
