@@ -15,9 +15,10 @@
 //   cmd_     valid/ready, the fields of a legal GRAD: rows 1..T, cols a multiple of 64. One command
 //            is inside at a time, from here to done_o, a pulse when all that it writes is
 //            acknowledged
-//   dr_      valid/ready, mr_array's results of the command: lane c of group j is column j V + c,
-//            flags as mr_array's. dr_ready_o is high with a command, and where the beat's place is
-//            free: its row of the stripe before has been read
+//   dr_      valid/ready, mr_array's results of the command: all rows of a group, then the next
+//            one's; lane c of group j is column j V + c, flags as mr_array's. dr_ready_o comes from
+//            a register; it is high with a command, and where the beat's place is free: its row of
+//            the stripe before has been read
 //   base_i   the gradient window, 64-byte aligned; the command lies in it (mr_legal)
 //   rd_      a client of mr_hostrd: the record as it was, without begin
 //   job_, data_   a client of mr_writer
@@ -47,14 +48,12 @@ module mr_grad_out #(
   output logic            dr_ready_o,
   input  logic [V*48-1:0] dr_acc_i,
   input  logic [1:0]      dr_flags_i,
-  // Below T; the group counts stripes too.
-  // verilator lint_off UNUSED
-  input  logic [15:0]     dr_token_i,
-  input  logic [15:0]     dr_group_i,
-  input  logic [63:0]     base_i,
-  // verilator lint_on UNUSED
   input  logic            dr_last_i,
 
+  // The low bits are zero.
+  // verilator lint_off UNUSED
+  input  logic [63:0]     base_i,
+  // verilator lint_on UNUSED
   // verilator lint_off UNUSED
   `MR_RD_M(rd_, 1),  // a record has two words
   // verilator lint_on UNUSED
@@ -65,6 +64,7 @@ module mr_grad_out #(
   localparam int TW = $clog2(T);
   localparam int W64 = 64 / V;                        // words of V columns a row
   localparam int LW = $clog2(W64);
+  localparam int GW = (W64 > 1) ? LW : 1;
   localparam int NB = (V < 16) ? 16 / V : 1;  // side by side: a beat is read at once
   localparam int LB = $clog2(NB);
   localparam int BANDS = T / 32;
@@ -99,21 +99,56 @@ module mr_grad_out #(
   logic [AW-1:0] raddr_q;
 
   // ---- taking beats -----------------------------------------------------------------------------
+  // Where a beat belongs is known before it comes, so whether its place is free is looked at a
+  // cycle early: of the one that is waited for, and of the one behind (n_).
   logic [BANDS-1:0] full_q;  // complete, and not written yet
-  logic [SB-1:0]    band;
-  logic             stripe_end, row_end, free;
+  logic [TW-1:0]    row_q, n_row_q;
+  logic [GW-1:0]    group_q, n_group_q;  // of the stripe
+  logic [SB-1:0]    band, n_band;
+  logic             last, n_last;  // it completes its band
   if (BANDS > 1) begin : gen_band
-    assign band = dr_token_i[5+:SB];
+    assign band   = row_q[5+:SB];
+    assign n_band = n_row_q[5+:SB];
   end else begin : gen_one_band
-    assign band = '0;
+    assign band   = '0;
+    assign n_band = '0;
   end
-  assign stripe_end = (dr_group_i & 16'(W64 - 1)) == 16'(W64 - 1);
-  assign row_end    = dr_token_i[4:0] == '1 || dr_token_i[TW-1:0] == row_end_q;
+  function automatic logic completes(input logic [TW-1:0] row, input logic [GW-1:0] group,
+                                     input logic [TW-1:0] row_end);
+    completes = 32'(group) == W64 - 1 && (row[4:0] == '1 || row == row_end);
+  endfunction
+  assign last   = completes(row_q, group_q, row_end_q);
+  assign n_last = completes(n_row_q, n_group_q, row_end_q);
+
   // A band becomes free row by row while it is read, but is completed again only after that.
-  assign free       = !full_q[band] || (copy_q && band == out_band_q && !(stripe_end && row_end) &&
-                                        16'(32'(raddr_q) >> (LW - LB)) > 16'(dr_token_i[TW-1:0]));
-  assign dr_ready_o = state_q == TILES && !taken_q && free;
-  assign take       = dr_valid_i && dr_ready_o;
+  logic [15:0] rows_read;
+  logic        free, n_free;
+  assign rows_read = 16'(32'(raddr_q) >> (LW - LB));
+  assign free      = !full_q[band] || (copy_q && band == out_band_q &&
+                                       (tile_end || (!last && rows_read > 16'(row_q))));
+  assign n_free    = (!full_q[n_band] || (copy_q && n_band == out_band_q &&
+                                          (tile_end || (!n_last && rows_read > 16'(n_row_q))))) &&
+                     !(last && n_band == band);
+
+  assign take = dr_valid_i && dr_ready_o;
+  always_ff @(posedge clk_i) begin
+    dr_ready_o <= rst_ni && state_q == TILES && !taken_q && !(take && dr_last_i) &&
+                  (take ? n_free : free);
+    if (cmd_ready_o) begin
+      row_q     <= '0;
+      group_q   <= '0;
+      n_row_q   <= TW'(cmd_rows_i != 16'd1);
+      n_group_q <= GW'(W64 > 1 && cmd_rows_i == 16'd1);
+    end else if (take) begin
+      row_q   <= n_row_q;
+      group_q <= n_group_q;
+      n_row_q <= n_row_q + 1'b1;
+      if (n_row_q == row_end_q) begin
+        n_row_q   <= '0;
+        n_group_q <= (W64 > 1) ? n_group_q + 1'b1 : '0;
+      end
+    end
+  end
 
   // t+1: the sums. t+2: their sizes. t+3: as they are written.
   logic            v1_q, v2_q, v3_q, end1_q, end2_q, end3_q;
@@ -145,10 +180,9 @@ module mr_grad_out #(
     end
     if (take) begin
       acc_q   <= dr_acc_i;
-      addr1_q <= AW'(32'(dr_token_i[TW-1:0]) << (LW - LB)) |
-                 AW'((dr_group_i & 16'(W64 - 1)) >> LB);
-      for (int b = 0; b < NB; b++) bank1_q[b] <= (dr_group_i & 16'(NB - 1)) == 16'(b);
-      end1_q  <= stripe_end && row_end;
+      addr1_q <= AW'(32'(row_q) << (LW - LB)) | AW'(32'(group_q) >> LB);
+      for (int b = 0; b < NB; b++) bank1_q[b] <= (32'(group_q) & 32'(NB - 1)) == 32'(b);
+      end1_q  <= last;
     end
     if (v1_q) begin
       addr2_q <= addr1_q;
@@ -275,7 +309,7 @@ module mr_grad_out #(
       else if (take && dr_last_i) taken_q <= 1'b1;
 
       // Bands: full from their last beat on, ready when it is in the memory.
-      if (take && stripe_end && row_end) full_q[band] <= 1'b1;
+      if (take && last) full_q[band] <= 1'b1;
       if (tile_end) full_q[out_band_q] <= 1'b0;
       ready_q <= ready_q + (SB + 1)'(v3_q && end3_q) - (SB + 1)'(tile_go);
       if (tile_go) copy_q <= 1'b1;

@@ -51,8 +51,6 @@ module mr_train #(
   // verilator lint_on UNUSED
   input  logic [15:0]     mm_rows_i,
   input  logic [V*48-1:0] gr_acc_i,
-  input  logic [15:0]     gr_token_i,
-  input  logic [15:0]     gr_group_i,
   input  logic            gr_last_i,
   output logic            gr_done_o,
 
@@ -153,8 +151,8 @@ module mr_train #(
     .cmd_off_i(mm_cmd_i[mr_pkg::GRAD_OFF_LSB+:32]),
     .cmd_record_i(mm_cmd_i[mr_pkg::GRAD_RECORD_LSB+:32]),
     .cmd_begin_i(mm_cmd_i[mr_pkg::GRAD_BEGIN_LSB]), .done_o(gr_done_o), .dr_valid_i(gr_valid_i),
-    .dr_ready_o(gr_ready_o), .dr_acc_i(gr_acc_i), .dr_flags_i(gr_flags_i), .dr_token_i(gr_token_i),
-    .dr_group_i(gr_group_i), .base_i(grad_base_i), .dr_last_i(gr_last_i),
+    .dr_ready_o(gr_ready_o), .dr_acc_i(gr_acc_i), .dr_flags_i(gr_flags_i),
+    .dr_last_i(gr_last_i), .base_i(grad_base_i),
     `MR_RD_M_TO_AT(rd_, rd_, 1), `MR_WR_M_TO_AT(, , 0)
   );
 

@@ -232,7 +232,7 @@ mutant 'GRAD writes rows that it does not have' rtl/train/mr_grad_out.sv \
 mutant 'GRAD forgets the record that it adds to' rtl/train/mr_grad_out.sv \
     's/begin_q ? NEW : OLD/NEW/' rtl:grad_out@n8
 mutant 'GRAD overwrites a row that has not been read' rtl/train/mr_grad_out.sv \
-    "s/(LW - LB)) > 16'(dr_token_i/(LW - LB)) >= 16'(dr_token_i/" rtl:grad_out@n1
+    "s/rows_read > 16'(row_q)/rows_read >= 16'(row_q)/" rtl:grad_out@n1
 mutant 'LOAD_ACT goes on in the header of the groups before' rtl/train/mr_load_act.sv \
     "s/if (in_head_q == 4'd15) head_q <= /if (in_head_q == 4'd14) head_q <= /" rtl:load_act@n1
 mutant 'LOAD_ACT takes blocks before the first one' rtl/train/mr_load_act.sv \

@@ -76,7 +76,7 @@ class Bench
             since++;
             if (!offered && next < sums_.size() / V)
                 offered = started && since >= pace && dr_.want();
-            offer(c, next, offered);
+            offer(next, offered);
             dut_->rd_ready_i = rng_.chance(50);
             dut_->rd_data_valid_i = answer == 0;
             for (int i = 0; i < 16; i++)
@@ -241,7 +241,7 @@ class Bench
         want_[c.record] = record;
     }
 
-    void offer(const Command &c, size_t next, bool offered)
+    void offer(size_t next, bool offered)
     {
         dut_->dr_valid_i = offered;
         size_t at = offered ? next : 0;
@@ -249,9 +249,6 @@ class Bench
             bench::set(dut_->dr_acc_i, 48 * l, 48,
                        offered ? static_cast<uint64_t>(sums_[at * V + static_cast<size_t>(l)]) : rng_.u64());
         dut_->dr_flags_i = static_cast<uint8_t>(offered ? flags_of_[at] : rng_.range(0, 3));
-        size_t rows = static_cast<size_t>(c.rows);
-        dut_->dr_token_i = static_cast<uint16_t>(at % rows);
-        dut_->dr_group_i = static_cast<uint16_t>(at / rows);
         dut_->dr_last_i = offered ? at + 1 == flags_of_.size() : rng_.chance(50);
     }
 
