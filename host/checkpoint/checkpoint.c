@@ -155,8 +155,8 @@ static int add_tensors(void *checkpoint, const struct mr_weights *file, const ch
                        struct mr_error *err)
 {
     struct mr_checkpoint *c = checkpoint;
-    for (size_t i = 0; i < mr_weights_count(file); i++) {
-        const struct mr_tensor *t = mr_weights_at(file, i);
+    for (size_t i = 0; i < file->tensors.count; i++) {
+        const struct mr_tensor *t = &file->tensors.at[i];
         char name[MR_NAME];
         int slot = slot_of(c, mr_name_today(c->config.arch, t->name, name));
         if (slot == SLOT_BUFFER)

@@ -237,8 +237,8 @@ static int read_tensors(struct reading *r, const struct mr_weights *w, struct mr
 {
     char module[MR_NAME];
     int rc = 0;
-    for (size_t i = 0; i < mr_weights_count(w) && rc == 0; i++)
-        rc = read_tensor(r, mr_weights_at(w, i), err);
+    for (size_t i = 0; i < w->tensors.count && rc == 0; i++)
+        rc = read_tensor(r, &w->tensors.at[i], err);
     for (size_t k = 0; k < 2 * r->lora->count && rc == 0; k++)
         if (!r->found[k])
             rc = mr_fail(err, MR_ERR_FORMAT, "%s: has no %s%s", r->path,
@@ -269,8 +269,7 @@ int mr_peft_read_files(struct mr_lora *lora, const struct mr_config *config, con
         rc = read_tensors(&r, &w, err);
     if (rc < 0)
         mr_lora_free(lora);
-    mr_safetensors_close(w.safetensors);
-    mr_torch_close(w.torch);
+    mr_weights_close(&w);
     free(r.found);
     return rc;
 }

@@ -4,20 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/foreign.h"
-#include "common/file.h"
 #include "common/json.h"
 #include "common/str.h"
 
 // The reference implementation's bound, so that a lying length cannot make us parse gigabytes.
 #define MAX_HEADER_BYTES 100000000U
-
-struct mr_safetensors {
-    struct mr_file file;
-    json_t *header;            // owns the names
-    struct mr_tensor *tensors; // sorted by name
-    size_t count;
-};
 
 // Where we are, for messages and for the checks.
 struct reader {
@@ -142,12 +133,6 @@ static int by_offset(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes); // empty tensors before their neighbour
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct mr_tensor *x = a, *y = b;
-    return strcmp(x->name, y->name);
-}
-
 // Every byte of the data belongs to exactly one tensor.
 static int check_layout(const struct reader *r, struct mr_tensor *tensors, size_t count)
 {
@@ -165,8 +150,6 @@ static int check_layout(const struct reader *r, struct mr_tensor *tensors, size_
     if (next != r->data + r->data_size)
         return mr_fail(r->err, MR_ERR_FORMAT, "%s: %zu bytes at its end belong to no tensor",
                        r->path, (size_t)(r->data + r->data_size - next));
-    if (count > 1)
-        qsort(tensors, count, sizeof *tensors, by_name);
     return 0;
 }
 
@@ -190,85 +173,42 @@ static int check_metadata(const struct reader *r, json_t *metadata)
     return 0;
 }
 
-static int parse(struct mr_safetensors *st, const char *path, struct mr_error *err)
+int mr_safetensors_read(struct mr_tensors *list, json_t **header, const struct mr_file *file,
+                        const char *path, struct mr_error *err)
 {
     uint64_t header_bytes;
-    if (st->file.size < sizeof header_bytes)
+    if (file->size < sizeof header_bytes)
         return mr_fail(err, MR_ERR_FORMAT, "%s: %zu bytes are too few for a safetensors file", path,
-                       st->file.size);
-    memcpy(&header_bytes, st->file.data, sizeof header_bytes);
-    if (header_bytes > MAX_HEADER_BYTES || header_bytes > st->file.size - sizeof header_bytes)
+                       file->size);
+    memcpy(&header_bytes, file->data, sizeof header_bytes);
+    if (header_bytes > MAX_HEADER_BYTES || header_bytes > file->size - sizeof header_bytes)
         return mr_fail(err, MR_ERR_FORMAT,
                        "%s: a header of %llu bytes does not fit in a file of "
                        "%zu bytes; it is truncated or not a safetensors file",
-                       path, (unsigned long long)header_bytes, st->file.size);
+                       path, (unsigned long long)header_bytes, file->size);
 
-    const unsigned char *text = st->file.data + sizeof header_bytes;
+    const unsigned char *text = file->data + sizeof header_bytes;
     struct reader r = {.path = path, .err = err};
     r.data = text + header_bytes;
-    r.data_size = st->file.size - sizeof header_bytes - (size_t)header_bytes;
-    int rc = mr_json_parse(&st->header, text, (size_t)header_bytes, path, err);
+    r.data_size = file->size - sizeof header_bytes - (size_t)header_bytes;
+    int rc = mr_json_parse(header, text, (size_t)header_bytes, path, err);
     if (rc)
         return rc;
 
-    size_t entries = json_object_size(st->header);
-    st->tensors = calloc(entries ? entries : 1, sizeof *st->tensors);
-    if (!st->tensors)
+    size_t entries = json_object_size(*header);
+    list->at = calloc(entries ? entries : 1, sizeof *list->at);
+    if (!list->at)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", path, entries);
     const char *name;
     json_t *entry;
-    json_object_foreach(st->header, name, entry)
+    json_object_foreach(*header, name, entry)
     {
         rc = strcmp(name, "__metadata__") == 0
                  ? check_metadata(&r, entry)
-                 : parse_tensor(&r, &st->tensors[st->count++], name, entry);
+                 : parse_tensor(&r, &list->at[list->count++], name, entry);
         if (rc)
             return rc;
     }
-    return check_layout(&r, st->tensors, st->count);
-}
-
-int mr_safetensors_open(struct mr_safetensors **file, const char *path, struct mr_error *err)
-{
-    *file = NULL;
-    struct mr_safetensors *st = calloc(1, sizeof *st);
-    if (!st)
-        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
-    int rc = mr_file_map(&st->file, path, err);
-    if (!rc)
-        rc = mr_refuse_foreign_file(&st->file, path, err);
-    if (!rc)
-        rc = parse(st, path, err);
-    if (rc) {
-        mr_safetensors_close(st);
-        return rc;
-    }
-    *file = st;
-    return 0;
-}
-
-void mr_safetensors_close(struct mr_safetensors *file)
-{
-    if (!file)
-        return;
-    free(file->tensors);
-    json_decref(file->header);
-    mr_file_unmap(&file->file);
-    free(file);
-}
-
-size_t mr_safetensors_count(const struct mr_safetensors *file)
-{
-    return file->count;
-}
-
-const struct mr_tensor *mr_safetensors_at(const struct mr_safetensors *file, size_t index)
-{
-    return &file->tensors[index];
-}
-
-const struct mr_tensor *mr_safetensors_find(const struct mr_safetensors *file, const char *name)
-{
-    struct mr_tensor key = {.name = name};
-    return bsearch(&key, file->tensors, file->count, sizeof *file->tensors, by_name);
+    rc = check_layout(&r, list->at, list->count);
+    return rc ? rc : mr_tensors_sort(list, path, err);
 }

@@ -6,20 +6,12 @@
 // that no read through a view can leave the mapping.
 #pragma once
 
+#include <jansson.h>
+
 #include "checkpoint/tensor.h"
+#include "common/file.h"
 
-struct mr_safetensors;
-
-// Maps and checks the file. On success the caller owns *file until mr_safetensors_close(); on
-// failure *file is NULL. The file must not change while it is open.
-int mr_safetensors_open(struct mr_safetensors **file, const char *path, struct mr_error *err);
-
-// Invalidates all views of the file. NULL is allowed.
-void mr_safetensors_close(struct mr_safetensors *file);
-
-// The tensors in order of their names: index 0..count - 1.
-size_t mr_safetensors_count(const struct mr_safetensors *file);
-const struct mr_tensor *mr_safetensors_at(const struct mr_safetensors *file, size_t index);
-
-// The tensor of that exact name, or NULL.
-const struct mr_tensor *mr_safetensors_find(const struct mr_safetensors *file, const char *name);
+// Checks the mapped file and makes views of its tensors. `path` names it in messages. The caller
+// frees list->at and *header, which owns the names, also after a failure.
+int mr_safetensors_read(struct mr_tensors *list, json_t **header, const struct mr_file *file,
+                        const char *path, struct mr_error *err);

@@ -2,9 +2,12 @@
 #include "checkpoint/tensor.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "common/str.h"
 
 // The files are little endian and so are all hosts that we build for.
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps here");
@@ -192,4 +195,27 @@ void mr_tensor_cut(struct mr_tensor *t, int share, int shares)
     t->shape[0] = (int64_t)rows;
     t->count /= (size_t)shares;
     t->bytes /= (size_t)shares;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct mr_tensor *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+const struct mr_tensor *mr_tensors_find(const struct mr_tensors *list, const char *name)
+{
+    struct mr_tensor key = {.name = name};
+    return bsearch(&key, list->at, list->count, sizeof *list->at, by_name);
+}
+
+int mr_tensors_sort(struct mr_tensors *list, const char *path, struct mr_error *err)
+{
+    if (list->count > 1)
+        qsort(list->at, list->count, sizeof *list->at, by_name);
+    for (size_t i = 1; i < list->count; i++)
+        if (by_name(&list->at[i - 1], &list->at[i]) == 0)
+            return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s occurs twice", path,
+                           mr_show(list->at[i].name).text);
+    return 0;
 }

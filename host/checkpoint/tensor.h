@@ -35,6 +35,17 @@ struct mr_tensor {
     int64_t stride[MR_MAX_RANK];
 };
 
+// Those of a file, in order of their names.
+struct mr_tensors {
+    struct mr_tensor *at;
+    size_t count;
+};
+
+// The tensor of that exact name, or NULL.
+const struct mr_tensor *mr_tensors_find(const struct mr_tensors *list, const char *name);
+// Puts a list into that order. MR_ERR_FORMAT if a name occurs twice in the file at `path`.
+int mr_tensors_sort(struct mr_tensors *list, const char *path, struct mr_error *err);
+
 // Tells the kernel that the mapped pages of the elements [first, first + count) are not needed
 // again soon, so that they do not count as this process's memory. Later reads stay right.
 void mr_tensor_release(const struct mr_tensor *tensor, size_t first, size_t count);

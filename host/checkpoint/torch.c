@@ -5,18 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint/foreign.h"
-#include "checkpoint/torch_pickle.h"
 #include "checkpoint/torch_zip.h"
-#include "common/file.h"
 #include "common/str.h"
-
-struct mr_torch {
-    struct mr_file file;
-    struct mr_pickle pickle;   // owns the names
-    struct mr_tensor *tensors; // by name
-    size_t count;
-};
 
 struct reader {
     const char *path;
@@ -112,34 +102,22 @@ static int make_view(const struct reader *r, struct mr_tensor *t, const struct m
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int make_views(const struct reader *r, struct mr_tensors *list, const struct mr_pickle *p)
 {
-    const struct mr_tensor *x = a, *y = b;
-    return strcmp(x->name, y->name);
-}
-
-static int make_views(const struct reader *r, struct mr_torch *t)
-{
-    t->tensors = calloc(t->pickle.count ? t->pickle.count : 1, sizeof *t->tensors);
-    if (!t->tensors)
+    list->at = calloc(p->count ? p->count : 1, sizeof *list->at);
+    if (!list->at)
         return mr_fail(r->err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", r->path,
-                       t->pickle.count);
-    for (size_t i = 0; i < t->pickle.count; i++) {
-        int rc = make_view(r, &t->tensors[i], &t->pickle.tensors[i]);
+                       p->count);
+    for (size_t i = 0; i < p->count; i++) {
+        int rc = make_view(r, &list->at[i], &p->tensors[i]);
         if (rc)
             return rc;
     }
-    t->count = t->pickle.count;
-    if (t->count > 1)
-        qsort(t->tensors, t->count, sizeof *t->tensors, by_name);
-    for (size_t i = 1; i < t->count; i++)
-        if (by_name(&t->tensors[i - 1], &t->tensors[i]) == 0)
-            return mr_fail(r->err, MR_ERR_FORMAT, "%s: tensor %s occurs twice", r->path,
-                           mr_show(t->tensors[i].name).text);
-    return 0;
+    list->count = p->count;
+    return mr_tensors_sort(list, r->path, r->err);
 }
 
-static int read_archive(const struct reader *r, struct mr_torch *t)
+static int read_archive(const struct reader *r, struct mr_tensors *list, struct mr_pickle *p)
 {
     const struct mr_zip_member *pickle = NULL;
     int rc = check_kind(r);
@@ -148,59 +126,21 @@ static int read_archive(const struct reader *r, struct mr_torch *t)
     if (!rc)
         rc = check_version(r);
     if (!rc)
-        rc = mr_pickle_read(&t->pickle, pickle->data, pickle->size, r->path, r->err);
-    return rc ? rc : make_views(r, t);
+        rc = mr_pickle_read(p, pickle->data, pickle->size, r->path, r->err);
+    return rc ? rc : make_views(r, list, p);
 }
 
-int mr_torch_open(struct mr_torch **file, const char *path, struct mr_error *err)
+int mr_torch_read(struct mr_tensors *list, struct mr_pickle *pickle, const struct mr_file *file,
+                  const char *path, struct mr_error *err)
 {
-    *file = NULL;
-    struct mr_torch *t = calloc(1, sizeof *t);
-    if (!t)
-        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
     struct reader r = {.path = path, .err = err};
-    int rc = mr_file_map(&t->file, path, err);
+    if (file->size < 4 || memcmp(file->data, "PK\3\4", 4) != 0)
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: is no PyTorch file (a zip archive, as torch.save writes it since 1.6)",
+                       path);
+    int rc = mr_zip_open(&r.zip, file, path, err);
     if (!rc)
-        rc = mr_refuse_foreign_file(&t->file, path, err);
-    if (!rc && (t->file.size < 4 || memcmp(t->file.data, "PK\3\4", 4) != 0))
-        rc = mr_fail(err, MR_ERR_FORMAT,
-                     "%s: is no PyTorch file (a zip archive, as torch.save writes it since 1.6)",
-                     path);
-    if (!rc)
-        rc = mr_zip_open(&r.zip, &t->file, path, err);
-    if (!rc)
-        rc = read_archive(&r, t);
+        rc = read_archive(&r, list, pickle);
     mr_zip_close(r.zip);
-    if (rc) {
-        mr_torch_close(t);
-        return rc;
-    }
-    *file = t;
-    return 0;
-}
-
-void mr_torch_close(struct mr_torch *file)
-{
-    if (!file)
-        return;
-    free(file->tensors);
-    mr_pickle_free(&file->pickle);
-    mr_file_unmap(&file->file);
-    free(file);
-}
-
-size_t mr_torch_count(const struct mr_torch *file)
-{
-    return file->count;
-}
-
-const struct mr_tensor *mr_torch_at(const struct mr_torch *file, size_t index)
-{
-    return &file->tensors[index];
-}
-
-const struct mr_tensor *mr_torch_find(const struct mr_torch *file, const char *name)
-{
-    struct mr_tensor key = {.name = name};
-    return bsearch(&key, file->tensors, file->count, sizeof *file->tensors, by_name);
+    return rc;
 }

@@ -5,20 +5,11 @@
 #pragma once
 
 #include "checkpoint/tensor.h"
+#include "checkpoint/torch_pickle.h"
+#include "common/file.h"
 
-struct mr_torch;
-
-// Maps and checks the file. Every tensor lies inside its storage and every storage inside the file.
-// On success the caller owns *file until mr_torch_close(); on failure *file is NULL. The file must
-// not change while it is open.
-int mr_torch_open(struct mr_torch **file, const char *path, struct mr_error *err);
-
-// Invalidates all views of the file. NULL is allowed.
-void mr_torch_close(struct mr_torch *file);
-
-// The tensors in order of their names: index 0..count - 1. Several may share a storage.
-size_t mr_torch_count(const struct mr_torch *file);
-const struct mr_tensor *mr_torch_at(const struct mr_torch *file, size_t index);
-
-// The tensor of that exact name, or NULL.
-const struct mr_tensor *mr_torch_find(const struct mr_torch *file, const char *name);
+// Checks the mapped file and makes views of its tensors, of which several may share a storage.
+// Every tensor lies inside its storage and every storage inside the file. `path` names it in
+// messages. The caller frees list->at and *pickle, which owns the names, also after a failure.
+int mr_torch_read(struct mr_tensors *list, struct mr_pickle *pickle, const struct mr_file *file,
+                  const char *path, struct mr_error *err);

@@ -47,14 +47,14 @@ static int check_weight_map(const struct mr_weight_files *w, json_t *map, json_t
     json_object_foreach(map, name, shard)
     {
         json_int_t number = json_integer_value(json_object_get(shards, json_string_value(shard)));
-        if (!mr_weights_find(&w->files[number], name))
+        if (!mr_tensors_find(&w->files[number].tensors, name))
             return mr_fail(err, MR_ERR_FORMAT, "%s: lists tensor %s in %s, which does not have it",
                            path, mr_show(name).text, mr_show(json_string_value(shard)).text);
         listed++;
     }
     size_t present = 0;
     for (size_t i = 0; i < w->count; i++)
-        present += mr_weights_count(&w->files[i]);
+        present += w->files[i].tensors.count;
     if (present != listed)
         return mr_fail(err, MR_ERR_FORMAT, "%s: lists %zu tensors, but its files have %zu", path,
                        listed, present);
@@ -206,9 +206,7 @@ int mr_weight_files_open(struct mr_weight_files *w, const char *dir, mr_weight_f
 
 void mr_weight_files_close(struct mr_weight_files *w)
 {
-    for (size_t i = 0; i < w->count; i++) {
-        mr_safetensors_close(w->files[i].safetensors);
-        mr_torch_close(w->files[i].torch);
-    }
+    for (size_t i = 0; i < w->count; i++)
+        mr_weights_close(&w->files[i]);
     free(w->files);
 }

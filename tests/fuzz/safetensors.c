@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/safetensors.h"
+#include "checkpoint/weights.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +9,18 @@
 static void read_file(const void *data, size_t size)
 {
     struct mr_error err = {0};
-    struct mr_safetensors *st;
+    struct mr_weights st;
     struct fuzz_file file;
     fuzz_open(&file, data, size);
-    int rc = mr_safetensors_open(&st, file.path, &err);
+    int rc = mr_weights_open(&st, false, file.path, &err);
     fuzz_check_outcome(rc, &err);
-    for (size_t i = 0; rc == 0 && i < mr_safetensors_count(st); i++) {
-        const struct mr_tensor *t = mr_safetensors_at(st, i);
-        fuzz_check(mr_safetensors_find(st, t->name) == t, "a tensor is found by its name");
+    for (size_t i = 0; rc == 0 && i < st.tensors.count; i++) {
+        const struct mr_tensor *t = &st.tensors.at[i];
+        fuzz_check(mr_tensors_find(&st.tensors, t->name) == t, "a tensor is found by its name");
         fuzz_read(t);
     }
-    fuzz_check((rc == 0) == (st != NULL), "NULL after a failure");
-    mr_safetensors_close(st);
+    fuzz_check((rc == 0) == (st.tensors.at != NULL), "nothing is left after a failure");
+    mr_weights_close(&st);
     fuzz_close(&file);
 }
 

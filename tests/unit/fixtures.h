@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/weights.h"
 #include "device/open.h"
 #include "engine/engine.h"
 #include "pack/packed.h"
@@ -28,7 +28,7 @@ struct fixture {
 static inline void open_fixture(struct fixture *f, const char *name, enum mr_format format)
 {
     struct mr_error err = {0};
-    struct mr_safetensors *file;
+    struct mr_weights file;
     char path[512];
     struct mr_pack_options opt = {.format = format, .smooth = true};
     *f = (struct fixture){0};
@@ -36,9 +36,9 @@ static inline void open_fixture(struct fixture *f, const char *name, enum mr_for
     (void)snprintf(f->path, sizeof f->path, "%s/%.200s", fixture_folder(name), name);
     check(mr_pack_directory(&f->packed, f->path, &opt, &err), &err);
     (void)snprintf(path, sizeof path, "%s/expected.safetensors", f->path);
-    check(mr_safetensors_open(&file, path, &err), &err);
-    const struct mr_tensor *ids = mr_safetensors_find(file, "input_ids"),
-                           *logits = mr_safetensors_find(file, "logits");
+    check(mr_weights_open(&file, false, path, &err), &err);
+    const struct mr_tensor *ids = mr_tensors_find(&file.tensors, "input_ids"),
+                           *logits = mr_tensors_find(&file.tensors, "logits");
     assert_non_null(ids);
     assert_non_null(logits);
     f->n_seq = (int)logits->shape[0];
@@ -49,7 +49,7 @@ static inline void open_fixture(struct fixture *f, const char *name, enum mr_for
     f->expected = allocate(logits->count, sizeof *f->expected);
     assert_int_equal(mr_tensor_read_i64(ids, 0, ids->count, f->ids), 0);
     assert_int_equal(mr_tensor_read_f32(logits, 0, logits->count, f->expected), 0);
-    mr_safetensors_close(file);
+    mr_weights_close(&file);
 }
 
 static inline void close_fixture(struct fixture *f)

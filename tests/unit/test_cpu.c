@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/weights.h"
 #include "cpu/cpu.h"
 
 #define TOLERANCE 1e-4F
@@ -21,7 +21,7 @@ struct fixture {
     char name[128];
     struct mr_checkpoint *checkpoint;
     struct mr_cpu *cpu;
-    struct mr_safetensors *expected;
+    struct mr_weights expected;
     int n_seq, n_tok, vocab, n_greedy;
     int64_t *ids;    // [n_seq][n_tok]
     float *logits;   // [n_seq][n_tok][vocab]
@@ -30,7 +30,7 @@ struct fixture {
 
 static const struct mr_tensor *need(const struct fixture *f, const char *name, int rank)
 {
-    const struct mr_tensor *t = mr_safetensors_find(f->expected, name);
+    const struct mr_tensor *t = mr_tensors_find(&f->expected.tensors, name);
     if (!t || t->rank != rank)
         fail_msg("%s: expected.safetensors has no %s of rank %d", f->name, name, rank);
     return t;
@@ -45,7 +45,7 @@ static void open_fixture(struct fixture *f, const char *name)
     check(mr_checkpoint_open(&f->checkpoint, path, &err), &err);
     check(mr_cpu_open(&f->cpu, f->checkpoint, &err), &err);
     (void)snprintf(path, sizeof path, "%s/%s/expected.safetensors", fixture_folder(name), name);
-    check(mr_safetensors_open(&f->expected, path, &err), &err);
+    check(mr_weights_open(&f->expected, false, path, &err), &err);
 
     const struct mr_tensor *ids = need(f, "input_ids", 2), *logits = need(f, "logits", 3),
                            *greedy = need(f, "greedy", 1);
@@ -68,7 +68,7 @@ static void open_fixture(struct fixture *f, const char *name)
 static void close_fixture(struct fixture *f)
 {
     mr_cpu_close(f->cpu);
-    mr_safetensors_close(f->expected);
+    mr_weights_close(&f->expected);
     mr_checkpoint_close(f->checkpoint);
     free(f->ids);
     free(f->logits);

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/weights.h"
 #include "unit/files.h"
 
 // ---- good files ----
@@ -23,16 +23,16 @@ static void reads_tensors_in_order_of_name(void **state)
         "\"a\":{\"dtype\":\"BOOL\",\"shape\":[],\"data_offsets\":[24,25]},"
         "\"c\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[24,24]}}  ",
         25);
-    struct mr_safetensors *file;
+    struct mr_weights file;
     struct mr_error err = {0};
-    assert_int_equal(mr_safetensors_open(&file, path, &err), 0);
-    assert_int_equal(mr_safetensors_count(file), 3);
-    assert_string_equal(mr_safetensors_at(file, 0)->name, "a");
-    assert_string_equal(mr_safetensors_at(file, 2)->name, "c");
-    assert_null(mr_safetensors_find(file, "d"));
-    assert_null(mr_safetensors_find(file, "__metadata__"));
+    assert_int_equal(mr_weights_open(&file, false, path, &err), 0);
+    assert_int_equal(file.tensors.count, 3);
+    assert_string_equal(file.tensors.at[0].name, "a");
+    assert_string_equal(file.tensors.at[2].name, "c");
+    assert_null(mr_tensors_find(&file.tensors, "d"));
+    assert_null(mr_tensors_find(&file.tensors, "__metadata__"));
 
-    const struct mr_tensor *b = mr_safetensors_find(file, "b");
+    const struct mr_tensor *b = mr_tensors_find(&file.tensors, "b");
     assert_non_null(b);
     assert_int_equal(b->dtype, MR_DTYPE_I32);
     assert_int_equal(b->rank, 2);
@@ -43,23 +43,23 @@ static void reads_tensors_in_order_of_name(void **state)
     assert_int_equal(values[0], 0x07060504);
     assert_int_equal(values[1], 0x0b0a0908);
 
-    const struct mr_tensor *a = mr_safetensors_find(file, "a");
+    const struct mr_tensor *a = mr_tensors_find(&file.tensors, "a");
     assert_int_equal(a->dtype, MR_DTYPE_OTHER);
     assert_int_equal(a->rank, 0);
     assert_int_equal(a->count, 1);
-    assert_int_equal(mr_safetensors_find(file, "c")->count, 0);
-    mr_safetensors_close(file);
+    assert_int_equal(mr_tensors_find(&file.tensors, "c")->count, 0);
+    mr_weights_close(&file);
 }
 
 static void reads_a_file_without_tensors(void **state)
 {
     (void)state;
-    struct mr_safetensors *file;
+    struct mr_weights file;
     struct mr_error err = {0};
-    assert_int_equal(mr_safetensors_open(&file, files_write_safetensors("a", "{}", 0), &err), 0);
-    assert_int_equal(mr_safetensors_count(file), 0);
-    assert_null(mr_safetensors_find(file, "a"));
-    mr_safetensors_close(file);
+    assert_int_equal(mr_weights_open(&file, false, files_write_safetensors("a", "{}", 0), &err), 0);
+    assert_int_equal(file.tensors.count, 0);
+    assert_null(mr_tensors_find(&file.tensors, "a"));
+    mr_weights_close(&file);
 }
 
 static struct mr_tensor view(enum mr_dtype dtype, const void *data, size_t count)
@@ -150,10 +150,10 @@ static void refuses_reads_outside_a_tensor_or_of_another_type(void **state)
 
 static void refuse_file(const char *path, int status, const char *words)
 {
-    struct mr_safetensors *file = (void *)files_dir; // must become NULL
+    struct mr_weights file;
     struct mr_error err = {0};
-    assert_refused(mr_safetensors_open(&file, path, &err), status, &err, words);
-    assert_null(file);
+    assert_refused(mr_weights_open(&file, false, path, &err), status, &err, words);
+    assert_null(file.tensors.at); // there is nothing to close
     if (!strstr(err.text, path))
         fail_msg("\"%s\" does not name %s", err.text, path);
 }
@@ -395,25 +395,26 @@ static void survives_truncation_and_damage_anywhere(void **state)
                                 12);
     size_t size;
     char *file = files_read(path, &size);
-    struct mr_safetensors *st;
+    struct mr_weights st;
     struct mr_error err = {0};
     for (size_t n = 0; n < size; n++) {
-        assert_int_equal(mr_safetensors_open(&st, files_write("a", file, n), &err), MR_ERR_FORMAT);
-        assert_null(st);
+        assert_int_equal(mr_weights_open(&st, false, files_write("a", file, n), &err),
+                         MR_ERR_FORMAT);
+        assert_null(st.tensors.at);
     }
     static const char replacements[] = "\0\1\"9-.,]}{ \x80\xff";
     for (size_t at = 0; at < size - 12; at++) {
         for (size_t i = 0; i < sizeof replacements - 1; i++) {
             char saved = file[at];
             file[at] = replacements[i];
-            if (mr_safetensors_open(&st, files_write("a", file, size), &err) == 0) {
+            if (mr_weights_open(&st, false, files_write("a", file, size), &err) == 0) {
                 float f[4];
-                for (size_t t = 0; t < mr_safetensors_count(st); t++) {
-                    const struct mr_tensor *tensor = mr_safetensors_at(st, t);
+                for (size_t t = 0; t < st.tensors.count; t++) {
+                    const struct mr_tensor *tensor = &st.tensors.at[t];
                     assert_true(tensor->count <= 12);
                     (void)mr_tensor_read_f32(tensor, 0, tensor->count < 4 ? tensor->count : 4, f);
                 }
-                mr_safetensors_close(st);
+                mr_weights_close(&st);
             }
             file[at] = saved;
         }

@@ -9,8 +9,7 @@
 #include <fcntl.h>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/safetensors.h"
-#include "checkpoint/torch.h"
+#include "checkpoint/weights.h"
 #include "unit/archive.h"
 
 #define FIXTURES "tests/fixtures/torch/"
@@ -51,7 +50,7 @@ static int compare_with_twin(const char *name)
 {
     struct mr_error err = {0};
     struct mr_checkpoint *c;
-    struct mr_safetensors *twin;
+    struct mr_weights twin;
     char path[128];
     int strided = 0;
     (void)snprintf(path, sizeof path, FIXTURES "%s", name);
@@ -59,17 +58,17 @@ static int compare_with_twin(const char *name)
         fail_msg("%s", err.text);
     assert_int_equal(mr_checkpoint_kind(c), MR_CHECKPOINT_TORCH);
     (void)snprintf(path, sizeof path, FIXTURES "%s/twin.safetensors", name);
-    if (mr_safetensors_open(&twin, path, &err))
+    if (mr_weights_open(&twin, false, path, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(mr_safetensors_count(twin), 5 + 2 * 10);
-    for (size_t i = 0; i < mr_safetensors_count(twin); i++) {
-        const struct mr_tensor *b = mr_safetensors_at(twin, i);
+    assert_int_equal(twin.tensors.count, 5 + 2 * 10);
+    for (size_t i = 0; i < twin.tensors.count; i++) {
+        const struct mr_tensor *b = &twin.tensors.at[i];
         const struct mr_tensor *a = mr_checkpoint_tensor(c, b->name);
         assert_non_null(a);
         strided += a->strided;
         same_tensor(a, b);
     }
-    mr_safetensors_close(twin);
+    mr_weights_close(&twin);
     mr_checkpoint_close(c);
     return strided;
 }
@@ -94,10 +93,10 @@ static void reads_views_and_strides(void **state)
 
 static void refuse_file(const char *path, int status, const char *words)
 {
-    struct mr_torch *t = (void *)files_dir; // must become NULL
+    struct mr_weights t;
     struct mr_error err = {0};
-    assert_refused(mr_torch_open(&t, path, &err), status, &err, words);
-    assert_null(t);
+    assert_refused(mr_weights_open(&t, true, path, &err), status, &err, words);
+    assert_null(t.tensors.at); // there is nothing to close
     if (!strstr(err.text, path))
         fail_msg("\"%s\" does not name the file", err.text);
 }
@@ -218,13 +217,18 @@ static const char *write_specs(const struct spec *specs, int n)
     return write_pickle(&pickle);
 }
 
-static struct mr_torch *open_file(const char *path)
+static struct mr_weights open_file(const char *path)
 {
     struct mr_error err = {0};
-    struct mr_torch *t;
-    if (mr_torch_open(&t, path, &err))
+    struct mr_weights t;
+    if (mr_weights_open(&t, true, path, &err))
         fail_msg("%s", err.text);
     return t;
+}
+
+static void close_file(struct mr_weights t)
+{
+    mr_weights_close(&t);
 }
 
 static void expect_values(const struct mr_tensor *t, const float *expected, size_t n)
@@ -247,16 +251,16 @@ static void reads_handmade_archives(void **state)
         {"none", "FloatStorage", "0", FLOATS, 99, 2, {0, INT64_MAX}, {INT64_MAX, 1}},
     };
     static const float b[] = {1, 5, 9, 2, 6, 10};
-    struct mr_torch *t = open_file(write_specs(specs, 5));
-    assert_int_equal(mr_torch_count(t), 5);
-    assert_string_equal(mr_torch_at(t, 0)->name, "a");
-    expect_values(mr_torch_find(t, "a"), values, FLOATS);
-    expect_values(mr_torch_find(t, "b"), b, 6);
-    expect_values(mr_torch_find(t, "last"), values + 11, 1);
-    expect_values(mr_torch_find(t, "scalar"), values + 7, 1);
-    expect_values(mr_torch_find(t, "none"), values, 0);
-    assert_null(mr_torch_find(t, "c"));
-    mr_torch_close(t);
+    struct mr_weights t = open_file(write_specs(specs, 5));
+    assert_int_equal(t.tensors.count, 5);
+    assert_string_equal(t.tensors.at[0].name, "a");
+    expect_values(mr_tensors_find(&t.tensors, "a"), values, FLOATS);
+    expect_values(mr_tensors_find(&t.tensors, "b"), b, 6);
+    expect_values(mr_tensors_find(&t.tensors, "last"), values + 11, 1);
+    expect_values(mr_tensors_find(&t.tensors, "scalar"), values + 7, 1);
+    expect_values(mr_tensors_find(&t.tensors, "none"), values, 0);
+    assert_null(mr_tensors_find(&t.tensors, "c"));
+    mr_weights_close(&t);
 }
 
 // A sparse file: the storage lies behind 4.5 GiB of zeros, as in a real 24 GB checkpoint.
@@ -277,9 +281,9 @@ static void reads_zip64_beyond_4_gib(void **state)
     assert_true(fd >= 0);
     assert_int_equal(pwrite(fd, a.file.data, a.file.size, (off_t)gap), a.file.size);
     assert_int_equal(close(fd), 0);
-    struct mr_torch *t = open_file(path);
-    expect_values(mr_torch_find(t, "x"), values, FLOATS);
-    mr_torch_close(t);
+    struct mr_weights t = open_file(path);
+    expect_values(mr_tensors_find(&t.tensors, "x"), values, FLOATS);
+    mr_weights_close(&t);
     (void)remove(path);
     mr_buf_free(&a.file);
     mr_buf_free(&pickle);
@@ -434,9 +438,9 @@ static void refuses_negated_views(void **state)
         refuse_file(write_pickle(&pickle), MR_ERR_UNSUPPORTED, "resolve_neg()");
     }
     put(&pickle, harmless.bytes, harmless.size);
-    struct mr_torch *t = open_file(write_pickle(&pickle));
-    expect_values(mr_torch_find(t, "x"), values, FLOATS);
-    mr_torch_close(t);
+    struct mr_weights t = open_file(write_pickle(&pickle));
+    expect_values(mr_tensors_find(&t.tensors, "x"), values, FLOATS);
+    mr_weights_close(&t);
 }
 
 static void refuse_repeated(const char *begin, const char *unit, size_t unit_size, size_t times,
@@ -538,7 +542,7 @@ static void refuses_hostile_archives(void **state)
             finish(&a);
         const char *path = write_archive(&a);
         if (i == GOOD)
-            mr_torch_close(open_file(path));
+            close_file(open_file(path));
         else
             refuse_file(path,
                         i == ENCRYPTED || i == BIG_ORDER || i == NO_ORDER || i == VERSION ||
@@ -558,19 +562,19 @@ static void survives_damaged_torch_files(void **state)
     char *data = files_read(FIXTURES "bf16-sharded/pytorch_model-00003-of-00003.bin", &size);
     for (size_t i = 0; i < 2 * size; i += i < size ? 7 : 1) {
         struct mr_error err = {0};
-        struct mr_torch *t;
+        struct mr_weights t;
         size_t n = i < size ? i : size, at = i < size ? 0 : i - size;
         data[at] ^= i < size ? 0 : (char)(1 << (at % 8));
-        int rc = mr_torch_open(&t, files_write("d.bin", data, n), &err);
+        int rc = mr_weights_open(&t, true, files_write("d.bin", data, n), &err);
         if (rc == 0) {
-            for (size_t k = 0; k < mr_torch_count(t); k++) {
-                const struct mr_tensor *x = mr_torch_at(t, k);
+            for (size_t k = 0; k < t.tensors.count; k++) {
+                const struct mr_tensor *x = &t.tensors.at[k];
                 void *copy = malloc(x->bytes + 1);
                 assert_non_null(copy);
                 assert_int_equal(mr_tensor_copy(x, 0, x->count, copy), 0);
                 free(copy);
             }
-            mr_torch_close(t);
+            mr_weights_close(&t);
         } else {
             assert_refused(rc, err.status, &err, "");
         }

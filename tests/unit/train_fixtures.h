@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/weights.h"
 #include "toy_model.h"
 #include "reference/loop.h"
 #include "reference/reference.h"
@@ -21,7 +21,7 @@ enum { STEPS = 10, MOST = 512 };
 struct fixture {
     char name[256];
     struct mr_checkpoint *checkpoint;
-    struct mr_safetensors *expected;
+    struct mr_weights expected;
     struct mr_config config_as_trained;
     const struct mr_config *config; // that one, or another that a test has
     struct mr_params weights, gradient;
@@ -36,7 +36,7 @@ struct numbers {
 
 static inline const struct mr_tensor *need(const struct fixture *f, const char *name)
 {
-    const struct mr_tensor *t = mr_safetensors_find(f->expected, name);
+    const struct mr_tensor *t = mr_tensors_find(&f->expected.tensors, name);
     if (!t)
         fail_msg("%s: expected.safetensors lacks %s", f->name, name);
     return t;
@@ -106,7 +106,7 @@ static inline void open_fixture(struct fixture *f, const char *name)
                                                                                &err),
           &err);
     (void)snprintf(path, sizeof path, FIXTURES "/%.200s/expected.safetensors", name);
-    check(mr_safetensors_open(&f->expected, path, &err), &err);
+    check(mr_weights_open(&f->expected, false, path, &err), &err);
     f->config_as_trained = mr_config_to_train(mr_checkpoint_config(f->checkpoint));
     f->config = &f->config_as_trained;
     check(mr_params_new(&f->weights, f->config, &err), &err);
@@ -120,7 +120,7 @@ static inline void close_fixture(struct fixture *f)
     mr_reference_close(f->reference);
     mr_params_free(&f->weights);
     mr_params_free(&f->gradient);
-    mr_safetensors_close(f->expected);
+    mr_weights_close(&f->expected);
     mr_checkpoint_close(f->checkpoint);
 }
 
