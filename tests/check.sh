@@ -96,7 +96,7 @@ concerned_by() { # file
     rtl/* | host/* | hls/* | tests/reference/*) # mutants of it: those that run, and those that only have to apply
         grep -lF -e "|$f|" -e "|${f#*/}|" tests/tools/*-mutants.sh | sed 's|.*/|70	|; s/\.sh$//'
         grep -qF "|$f|" tests/hls/mutants.sh && echo "70	hls-mutants"
-        grep -qF "$f" tests/mutants/run.sh && echo "10	mutants-apply"
+        grep -qF "$f" tests/mutants/table.tsv && echo "10	mutants-apply"
         grep -qF " $f " tests/fuzz/planted.sh && echo "10	planted-apply" ;;
     esac
     # What a bench or a test was made from
