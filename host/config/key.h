@@ -21,7 +21,7 @@ enum mr_key_kind {
 
 struct mr_reader;
 struct mr_key {
-    const char *name, *aliases; // "decay_steps|steps"
+    const char *name, *aliases; // "decay_steps|steps"; of keys that mean nothing "", and all names
     enum mr_key_kind kind;
     double low, high;
     bool above; // `low` itself is excluded

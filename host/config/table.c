@@ -12,7 +12,7 @@
 #define REAL(NAME, LOW, HIGH, ...)                                                                 \
     {.name = NAME, .kind = MR_KEY_REAL, .low = LOW, .high = HIGH, __VA_ARGS__}
 #define SPECIAL(NAME, TAKE, ...) {.name = NAME, .kind = MR_KEY_SPECIAL, .take = TAKE, __VA_ARGS__}
-#define IGNORED(NAME)            {.name = NAME, .kind = MR_KEY_IGNORED}
+#define IGNORED(NAMES)           {.name = "", .aliases = NAMES, .kind = MR_KEY_IGNORED}
 #define FIXED(NAME, VALUE, WHY)  {.name = NAME, .kind = MR_KEY_FIXED, .words = VALUE, .why = WHY}
 #define REFUSED(NAME, WHY)       {.name = NAME, .kind = MR_KEY_REFUSED, .why = WHY}
 #define STEPS(NAME, LOW, ...)    WHOLE(NAME, LOW, 1 << 30, __VA_ARGS__)
@@ -46,16 +46,11 @@ static const struct mr_key input[] = {
     REFUSED("whole_word_masking", no_bert),
     REFUSED("label_vocab_file", no_bert),
     REFUSED("max_cls_tokens", no_bert),
-    IGNORED("vocab_file"), // of a classifier; judge_kind() refuses both elsewhere
-    IGNORED("do_lower"),
-    IGNORED("vocab_size"),
-    IGNORED("num_workers"),
-    IGNORED("prefetch_factor"),
-    IGNORED("persistent_workers"),
-    IGNORED("use_worker_cache"),
-    IGNORED("use_multiple_workers"),
-    IGNORED("mixed_precision"),
-    IGNORED("is_training"),
+    // Of a classifier; judge_kind() refuses both elsewhere.
+    {.name = "vocab_file", .kind = MR_KEY_IGNORED},
+    {.name = "do_lower", .kind = MR_KEY_IGNORED},
+    IGNORED("vocab_size|num_workers|prefetch_factor|persistent_workers|"
+            "use_worker_cache|use_multiple_workers|mixed_precision|is_training"),
     {0},
 };
 
@@ -118,14 +113,8 @@ static const struct mr_key model[] = {
     REFUSED("use_cls_bias", no_bert),
     REFUSED("label_vocab_file", no_bert),
     REFUSED("vocab_file", no_bert),
-    IGNORED("attention_softmax_fp32"),
-    IGNORED("mixed_precision"),
-    IGNORED("fp16_type"),
-    IGNORED("use_bfloat16"),
-    IGNORED("precision_opt_level"),
-    IGNORED("boundary_casting"),
-    IGNORED("tf_summary"),
-    IGNORED("compute_eval_metrics"),
+    IGNORED("attention_softmax_fp32|mixed_precision|fp16_type|use_bfloat16|precision_opt_level|"
+            "boundary_casting|tf_summary|compute_eval_metrics"),
     {0},
 };
 
@@ -163,8 +152,7 @@ static const struct mr_key optimizer[] = {
     SPECIAL("learning_rate", mr_take_rates, AT(rates), .aliases = "base_lr"),
     FIXED("disable_lr_steps_reset", "false", "each schedule counts its own steps"),
     REFUSED("adjust_learning_rate", other_group),
-    IGNORED("log_summaries"),
-    IGNORED("ws_summary"),
+    IGNORED("log_summaries|ws_summary"),
     {0},
 };
 
@@ -172,15 +160,8 @@ static const struct mr_key optimizer[] = {
 static const struct mr_key precision[] = {
     REAL("max_gradient_norm", 0, 1e9, AT(clip), .above = true),
     REFUSED("max_gradient_value", "gradients are clipped by their norm: max_gradient_norm"),
-    IGNORED("loss_scaling_factor"),
-    IGNORED("initial_loss_scale"),
-    IGNORED("steps_per_increase"),
-    IGNORED("min_loss_scale"),
-    IGNORED("max_loss_scale"),
-    IGNORED("log_loss_scale"),
-    IGNORED("enabled"),
-    IGNORED("fp16_type"),
-    IGNORED("precision_opt_level"),
+    IGNORED("loss_scaling_factor|initial_loss_scale|steps_per_increase|min_loss_scale|"
+            "max_loss_scale|log_loss_scale|enabled|fp16_type|precision_opt_level"),
     {0},
 };
 
@@ -198,8 +179,7 @@ static const struct mr_key loop[] = {
 static const struct mr_key checkpoint[] = {
     {.name = "autoload_last_checkpoint", .kind = MR_KEY_SPECIAL, .take = mr_take_autoload},
     STEPS("max_checkpoints", 1, AT(max_checkpoints), .aliases = "keep_checkpoint_max"),
-    IGNORED("save_initial_checkpoint"),
-    IGNORED("disable_strict_checkpoint_loading"),
+    IGNORED("save_initial_checkpoint|disable_strict_checkpoint_loading"),
     FIXED("checkpoint_root", "", "checkpoints are in the directory of -o"),
     FIXED("checkpoint_name", "checkpoint_{step}.mdl", "checkpoints are checkpoint-N of -o DIR"),
     {0},
@@ -219,9 +199,7 @@ static const struct mr_key steps[] = {
 
 static const struct mr_key logging[] = {
     STEPS("log_steps", 1, AT(log_steps), .aliases = "save_summary_steps"),
-    IGNORED("log_level"),
-    IGNORED("wsc_log_level"),
-    IGNORED("enable_act_frequency"),
+    IGNORED("log_level|wsc_log_level|enable_act_frequency"),
     {0},
 };
 
@@ -238,27 +216,11 @@ static const struct mr_key runconfig[] = {
     FIXED("validate_only", "false", "nothing is compiled"),
     FIXED("enable_distributed", "false", "one engine can be used"),
     FIXED("use_cs_grad_accum", "true|false", ""),
-    IGNORED("precision_opt_level"),
-    IGNORED("num_act_servers"),
-    IGNORED("num_wgt_servers"),
-    IGNORED("num_workers_per_csx"),
-    IGNORED("target_device"),
-    IGNORED("use_appliance_data"),
-    IGNORED("use_cstorch_optimizer_step"),
-    IGNORED("save_losses"),
-    IGNORED("check_loss_values"),
-    IGNORED("show_debug_metrics"),
-    IGNORED("log_input_summaries"),
-    IGNORED("log_initialization"),
-    IGNORED("drop_data"),
-    IGNORED("summary_dir"),
-    IGNORED("logging"),
-    IGNORED("mount_dirs"),
-    IGNORED("python_paths"),
-    IGNORED("job_labels"),
-    IGNORED("job_priority"),
-    IGNORED("compile_dir"),
-    IGNORED("experimental"),
+    IGNORED("precision_opt_level|num_act_servers|num_wgt_servers|num_workers_per_csx|"
+            "target_device|use_appliance_data|use_cstorch_optimizer_step|save_losses|"
+            "check_loss_values|show_debug_metrics|log_input_summaries|log_initialization|"
+            "drop_data|summary_dir|logging|mount_dirs|python_paths|job_labels|job_priority|"
+            "compile_dir|experimental"),
     {0},
 };
 
@@ -275,24 +237,19 @@ static const struct mr_key init[] = {
     SPECIAL("callbacks", mr_take_list, .at = 0),
     SPECIAL("loggers", mr_take_list, .at = 0),
     REFUSED("sparsity", no_sparsity),
-    IGNORED("device"),
-    IGNORED("autorestart"),
+    IGNORED("device|autorestart"),
     {0},
 };
 
 static const struct mr_key backend[] = {
-    IGNORED("backend_type"),
-    IGNORED("cluster_config"),
-    IGNORED("compile_dir"),
+    IGNORED("backend_type|cluster_config|compile_dir"),
     FIXED("validate_only", "false", "nothing is compiled"),
     FIXED("compile_only", "false", "nothing is compiled"),
     {0},
 };
 
 static const struct mr_key callbacks[] = {
-    IGNORED("ComputeNorm"),
-    IGNORED("CheckLoss"),
-    IGNORED("LogInputSummaries"),
+    IGNORED("ComputeNorm|CheckLoss|LogInputSummaries"),
     {0},
 };
 

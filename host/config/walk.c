@@ -91,7 +91,11 @@ static void each_below(const char *path, void (*see)(void *arg, const char *word
             continue;
         }
         for (const struct mr_key *k = p->keys; k->name; k++)
-            see(arg, k->name, strlen(k->name));
+            for (const char *name = *k->name ? k->name : k->aliases; *name;) {
+                size_t size = strcspn(name, "|");
+                see(arg, name, size);
+                name += size + (name[size] == '|');
+            }
     }
 }
 
@@ -164,7 +168,7 @@ bool mr_key_given(struct mr_reader *r, const char *name, size_t base)
 
 static int note_given(struct mr_reader *r, const struct mr_key_place *p, const struct mr_key *k)
 {
-    for (int i = 0; i < r->n_given && !r->again; i++)
+    for (int i = 0; i < r->n_given && !r->again && *k->name; i++)
         if (r->given[i].key == k && r->given[i].place->base == p->base)
             return mr_key_fail(r, MR_ERR_USAGE, "stands in line %d, too, perhaps by another name",
                                r->given[i].line);
@@ -185,8 +189,9 @@ static const struct mr_key *find(const char *path, const struct mr_key_place **p
             continue;
         for (const struct mr_key *k = p->keys; k->name; k++) {
             *place = p;
-            if (strcmp(k->name, path + n) == 0 ||
-                mr_place_of(k->aliases, path + n, strncasecmp) >= 0)
+            if (path[n] &&
+                (strcmp(k->name, path + n) == 0 ||
+                 mr_place_of(k->aliases, path + n, *k->name ? strncasecmp : strncmp) >= 0))
                 return k;
         }
     }
