@@ -140,7 +140,7 @@ SIM_FILES ?= -Irtl/common -Irtl/fp -I$(BUILD)/gen $(BUILD)/gen/mr_pkg.sv -f rtl/
 $(foreach c,$(SIM_ALL),$(eval $(call sim_config,$(c))))
 
 # ---- the stand-in device of the library's own test -----------------------------------------------
-SIM_STANDIN := $(addprefix sim/verilator/test/simlib_,standin.sv reader.sv ram.sv)
+SIM_STANDIN := $(addprefix tests/simlib/simlib_,standin.sv reader.sv ram.sv)
 define sim_standin
 $(call sim_library,$(BUILD)/sim/standin/obj-$(1),$(BUILD)/sim/standin/libmillrace-sim-$(1).so,$(1),simlib_standin,\
   $(2) -I$$(BUILD)/gen $$(SIM_STANDIN),$$(SIM_STANDIN) $$(CORE_PORTS),$(3))

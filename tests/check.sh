@@ -73,6 +73,7 @@ concerned_by() { # file
     tests/driver/check.sh | tests/driver/package.sh) echo "20	driver-$name" ;;
     tests/driver/* | sim/pci/*) echo "60	driver" ;;
     driver/*) printf '30\tdriver-uapi\n50\tdriver-check\n60\tdriver\n' ;;
+    tests/simlib/*) echo "20	unit-test_simlib" ;;
     sim/verilator/*) echo "20	unit-test_sim" ;;
     examples/train/*) echo "20	e2e-train-examples" ;;
     examples/*.sh | examples/*.c) printf '20\te2e-example\n20\te2e-examples\n' ;;

@@ -58,7 +58,7 @@ mapfile -t rest < <(printf '%s\n' "${files[@]}" | grep -v '^rtl/millrace_core.sv
 {
     more mr_kernel_sim "${files[@]}" "$tmp/millrace_kernel.v" "$tmp/mr_kernel_sim.sv" &&
         more millrace_pcie "${files[@]}" && more millrace_pcie "${rest[@]}" tests/rtl/kernel/millrace_core.sv &&
-        more simlib_standin -Wno-DECLFILENAME -Wno-WIDTH -Wno-CASEINCOMPLETE -Wno-BLKSEQ sim/verilator/test/simlib_{standin,reader,ram}.sv
+        more simlib_standin -Wno-DECLFILENAME -Wno-WIDTH -Wno-CASEINCOMPLETE -Wno-BLKSEQ tests/simlib/simlib_{standin,reader,ram}.sv
 } >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
 tap $? "a port that core_ports.def gets is in every wrapper" "$tmp/v"
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulation library, on a stand-in core (sim/verilator/test): registers, data through every
+// The simulation library, on a stand-in core (tests/simlib): registers, data through every
 // port, interrupt, limits, faults, protocol checks, determinism, the view of memories.
 #include <setjmp.h>
 #include <stdarg.h>
