@@ -74,7 +74,7 @@ inline fp32 subtract(fp32 a, fp32 b)
 }
 
 // 24 by 17 bits, which one multiplier of a DSP slice takes. Who compiles this to Verilog by other
-// tools than Vitis has such a slice as a module (hls/xls/).
+// tools than Vitis has such a slice as a module (tests/hls/xls/).
 #ifdef MILLRACE_HAS_PRODUCT
 extern "C" uint64_t product(uint32_t a, uint32_t b) __attribute__((const));
 #else

@@ -31,11 +31,11 @@ make_bench() { # directory-of-the-Verilog [Verilator's options..]
 
 rm -rf "$dir" "$build/hls/table.md"
 mkdir -p "$dir/all" "$dir/synth"
-PYTHONDONTWRITEBYTECODE=1 "$build/hls/venv/bin/python" hls/xls/generate.py "$dir/all" "${names[@]}" >"$dir/log" 2>&1
+PYTHONDONTWRITEBYTECODE=1 "$build/hls/venv/bin/python" tests/hls/xls/generate.py "$dir/all" "${names[@]}" >"$dir/log" 2>&1
 made=$?
 tap $made "clang and XLS make ${#names[@]} functions" "$dir/log"
 [ $made = 0 ] || finish
-cp hls/xls/mr_hls_product.sv "$dir/all/"
+cp tests/hls/xls/mr_hls_product.sv "$dir/all/"
 
 # ---- vectors ------------------------------------------------------------------------------------------------------
 make_bench "$dir/all"
@@ -52,7 +52,7 @@ tap $? "a million vectors for each, and none differs" "$dir/vectors"
 
 # ---- synthesis ----------------------------------------------------------------------------------------------------
 iverilog -g2012 -Wall -Wno-timescale -t null -s mr_hls_bench "$dir"/all/mr_hls_pkg.sv "$dir"/all/mr_hls_[!p]*.sv \
-    hls/xls/mr_hls_product.sv tests/hls/mr_hls_bench.sv >"$dir/iverilog" 2>&1
+    tests/hls/xls/mr_hls_product.sv tests/hls/mr_hls_bench.sv >"$dir/iverilog" 2>&1
 tap $? "iverilog -g2012: all of them" "$dir/iverilog"
 {
     echo '| core | cycles | LUTs | flip-flops | DSPs | longest path, ns | MHz |'
@@ -60,7 +60,7 @@ tap $? "iverilog -g2012: all of them" "$dir/iverilog"
 } >"$dir/table"
 for name in "${names[@]}"; do
     core=mr_hls_$name to=$dir/synth/mr_hls_$name
-    { nice -n 10 yosys -q -e 'multiple conflicting drivers|Latch inferred' -p "read_verilog -sv hls/xls/mr_hls_product.sv $dir/all/$core.sv
+    { nice -n 10 yosys -q -e 'multiple conflicting drivers|Latch inferred' -p "read_verilog -sv tests/hls/xls/mr_hls_product.sv $dir/all/$core.sv
             hierarchy -check -top $core; proc
             select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr
             flatten; opt_clean; setattr -unset src *; setattr -mod -unset src *

@@ -15,7 +15,7 @@ $(BUILD)/unit/test_hls_update: hls/millrace_update.h hls/places.h $(HLS_OBJ)
 .PHONY: test-hls hls-venv
 hls-venv:
 	@$(MAKE) --no-print-directory deps DEPS="clang-19 python3-venv gcc g++ verilator iverilog yosys libjansson-dev"
-	@tests/tools/venv.sh $(BUILD)/hls/venv hls/xls/requirements.txt test-hls
+	@tests/tools/venv.sh $(BUILD)/hls/venv tests/hls/xls/requirements.txt test-hls
 ## test-hls: hls/datapath.h as pipelines by clang and XLS (PyPI): a million vectors for each, estimated MHz
 test-hls: hls-venv $(BUILD)/synth/sta
 	@printf 'hls-cores\tBUILD=$(BUILD) CXX=$(SIM_CXX) bash tests/hls/cores.sh\n' >$(BUILD)/test-hls-list

@@ -6,7 +6,7 @@
 #include "bench.h"
 
 #include "hls/datapath.h"
-#include "hls/xls/cores.cpp"
+#include "tests/hls/xls/cores.cpp"
 
 #include <algorithm>
 #include <deque>

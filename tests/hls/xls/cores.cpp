@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes a pipeline of its own: the functions of datapath.h, on scalars. hls/xls/generate.py
-// makes Verilog of each; tests/hls/tb.cpp compares it with these.
-#include "hls/xls/cores.h"
+// What becomes a pipeline of its own: the functions of datapath.h, on scalars. generate.py makes
+// Verilog of each; tests/hls/tb.cpp compares it with these.
+#include "tests/hls/xls/cores.h"
 
 #include "hls/datapath.h"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of hls/xls/cores.cpp as pipelines in SystemVerilog: clang makes LLVM IR of them,
+"""The functions of cores.cpp as pipelines in SystemVerilog: clang makes LLVM IR of them,
 translate.py XLS IR of that, and XLS puts registers between its operations.
 
-usage, from the repository's root: hls/xls/generate.py OUT_DIR [CORE..]
+usage, from the repository's root: tests/hls/xls/generate.py OUT_DIR [CORE..]
 
 XLS knows no FPGA. Its model of a 130 nm process tells it how long operations take beside each
 other, and each core has a period of its own in that model, by which its stages keep 300 MHz in
@@ -31,7 +31,7 @@ CORES = [
     ('quantise', ['a_i', 'code_i'], 1350),
 ]
 HEADER = '''// SPDX-License-Identifier: Apache-2.0
-// Made by hls/xls/generate.py from core_{name}() of hls/xls/cores.cpp; change it there.
+// Made by tests/hls/xls/generate.py from core_{name}() of tests/hls/xls/cores.cpp; change it there.
 //
 // Timing: operands in any cycle; y_o mr_hls_pkg::{upper}_LAT cycles later, {stages}. No stall, no
 // reset.
@@ -40,7 +40,7 @@ HEADER = '''// SPDX-License-Identifier: Apache-2.0
 // verilator lint_off UNUSEDSIGNAL
 '''
 PACKAGE = '''// SPDX-License-Identifier: Apache-2.0
-// Made by hls/xls/generate.py: cycles from the operands of a core to its result.
+// Made by tests/hls/xls/generate.py: cycles from the operands of a core to its result.
 package mr_hls_pkg;
 {lines}
 endpackage
@@ -48,7 +48,7 @@ endpackage
 
 
 def llvm_ir():
-    return subprocess.run([CLANG, *FLAGS, '-o', '-', 'hls/xls/cores.cpp'], check=True,
+    return subprocess.run([CLANG, *FLAGS, '-o', '-', 'tests/hls/xls/cores.cpp'], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
 
 
