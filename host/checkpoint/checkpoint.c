@@ -353,13 +353,6 @@ const struct mr_tensor *mr_checkpoint_tensor(const struct mr_checkpoint *checkpo
     return slot >= 0 ? checkpoint->tensors[slot] : NULL;
 }
 
-const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *checkpoint,
-                                                   int layer, const char *name)
-{
-    int slot = layer_slot(checkpoint, layer, name);
-    return slot >= 0 ? checkpoint->tensors[slot] : NULL;
-}
-
 const struct mr_tensor *mr_checkpoint_item(const struct mr_checkpoint *checkpoint, int layer,
                                            const struct mr_item *item, enum mr_part part)
 {

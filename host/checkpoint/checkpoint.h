@@ -49,11 +49,6 @@ const struct mr_config *mr_checkpoint_config(const struct mr_checkpoint *checkpo
 const struct mr_tensor *mr_checkpoint_tensor(const struct mr_checkpoint *checkpoint,
                                              const char *name);
 
-// The tensor `name` of layer N, where name is the part after "transformer.h.N.", for example
-// "ln_1.weight". NULL if there is no such layer or tensor.
-const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *checkpoint,
-                                                   int layer, const char *name);
-
 // The tensor of an item of layer 0..n_layer - 1 or, for n_layer, of the tables, tail or top. A
 // matrix is [outputs][inputs], however the file has it, and the item's own part where the file has
 // several in one. NULL if the item has no such tensor.

@@ -372,26 +372,15 @@ int mr_config_load_either(struct mr_config *config, const char *path, struct mr_
     return load_kind(config, path, MR_EITHER, err);
 }
 
-static int load_from(struct mr_config *config, const char *dir, enum mr_wanted wanted,
-                     struct mr_error *err)
+int mr_config_load_either_from(struct mr_config *config, const char *dir, struct mr_error *err)
 {
     *config = (struct mr_config){0};
     char *path = mr_path_join(dir, "config.json", err);
     if (!path)
         return MR_ERR_MEMORY;
-    int rc = load_kind(config, path, wanted, err);
+    int rc = load_kind(config, path, MR_EITHER, err);
     free(path);
     return rc;
-}
-
-int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err)
-{
-    return load_from(config, dir, MR_DECODER, err);
-}
-
-int mr_config_load_either_from(struct mr_config *config, const char *dir, struct mr_error *err)
-{
-    return load_from(config, dir, MR_EITHER, err);
 }
 
 // ---- dropout -----------------------------------------------------------------------------------

@@ -16,10 +16,8 @@ bool mr_config_is_eos(const struct mr_config *c, int id);
 // every setting that would change the computation. Keys that do not change inference (dropout,
 // dtype, versions) are ignored.
 int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err);
-// That of a directory.
-int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err);
 
-// The same of an encoder (BERT), which the two above refuse; other architectures are refused.
+// The same of an encoder (BERT), which the function above refuses; other architectures are refused.
 int mr_config_load_encoder(struct mr_config *config, const char *path, struct mr_error *err);
 // Of both kinds: mr_arch.encoder says which it is.
 int mr_config_load_either(struct mr_config *config, const char *path, struct mr_error *err);

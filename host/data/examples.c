@@ -458,11 +458,6 @@ int mr_examples_open_all(struct mr_examples *e, const char *const *paths, int co
     return mr_examples_open_labelled(e, paths, count, vocab, 0, err);
 }
 
-int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err)
-{
-    return mr_examples_open_all(e, &path, 1, vocab, err);
-}
-
 void mr_examples_close(struct mr_examples *e)
 {
     for (int i = 0; i < e->n_files; i++) {

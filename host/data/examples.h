@@ -79,11 +79,9 @@ struct mr_examples {
 // directory?
 bool mr_examples_is(const char *path);
 
-// Opens the file, or all .h5 files of the directory, in the order of their names, and reads all of
-// it once: every id and target is below `vocab`, the mask is 0 or 1. On success the caller owns *e
-// until mr_examples_close().
-int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err);
-// Several of them, one behind the other.
+// Opens files, or all .h5 files of directories, in the order of their names, one behind the other,
+// and reads all of them once: every id and target is below `vocab`, the mask is 0 or 1. On success
+// the caller owns *e until mr_examples_close().
 int mr_examples_open_all(struct mr_examples *e, const char *const *paths, int count, int vocab,
                          struct mr_error *err);
 // The same of texts with labels, whose tokens have types below `types`.

@@ -95,7 +95,7 @@ int mr_encode_open(struct mr_encode **encode, const struct mr_packed *packed, st
     if (rc == 0 && (!e->row || !e->part))
         rc = encode_no_memory("rows", err);
     if (rc == 0)
-        rc = mr_program_build_stage(&e->program, e->c, MR_FORMAT_MXINT8, &all, err);
+        rc = mr_program_build(&e->program, e->c, MR_FORMAT_MXINT8, &all, err);
     if (rc == 0)
         rc = upload(e, err);
     if (rc == 0)

@@ -79,7 +79,7 @@ static int build(struct mr_encode *e, struct mr_error *err)
         struct mr_program *p = &x->programs[s];
         x->beats[s] = (uint32_t)stage_beats(e, &stage);
         if (!p->count)
-            rc = mr_program_build_stage(p, e->c, MR_FORMAT_MXINT8, &stage, err);
+            rc = mr_program_build(p, e->c, MR_FORMAT_MXINT8, &stage, err);
         if (rc == 0)
             rc = take(e, 0, (size_t)p->count * BEAT, NULL, &x->program_at[s], err);
         if (rc == 0)

@@ -376,14 +376,7 @@ struct mr_stream_item mr_stage_item(const struct mr_config *c, enum mr_format la
 }
 
 int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
-                     bool head, struct mr_error *err)
-{
-    const struct mr_program_stage all = {.last = c->n_layer + head};
-    return mr_program_build_stage(p, c, layers, &all, err);
-}
-
-int mr_program_build_stage(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
-                           const struct mr_program_stage *stage, struct mr_error *err)
+                     const struct mr_program_stage *stage, struct mr_error *err)
 {
     struct builder b = {.p = p,
                         .c = c,

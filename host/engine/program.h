@@ -18,11 +18,6 @@ struct mr_program {
 
 enum { MR_PROGRAM_ROWS = 512 }; // room for rows in the input window: the largest T
 
-// head: with the items behind the last block, whose result goes to the result window; else the KV
-// store is all that is left.
-int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
-                     bool head, struct mr_error *err);
-
 // A part of a pass that is a run of its own: blocks first..last - 1, or the tail (n_layer,
 // n_layer + 1) for some columns of the result.
 struct mr_program_stage {
@@ -37,8 +32,8 @@ struct mr_program_stage {
     // last norm.
     bool chunks;
 };
-int mr_program_build_stage(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
-                           const struct mr_program_stage *stage, struct mr_error *err);
+int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
+                     const struct mr_program_stage *stage, struct mr_error *err);
 
 // Item i of the stage's weights, with its columns; mr_stage_items() of them, from mr_stage_first()
 // on, but those of chunks lie elsewhere, too: mr_stage_index() is where each lies in the stream.

@@ -53,7 +53,7 @@ static int add_tasks(struct engine *e, const struct mr_stage *list, int n, struc
     for (int i = 0; rc == 0 && i < n; i++) {
         struct task *t = &e->tasks[i];
         t->stage = list[i];
-        rc = mr_program_build_stage(&t->program, &p->config, p->format, &t->stage.what, err);
+        rc = mr_program_build(&t->program, &p->config, p->format, &t->stage.what, err);
         e->n_tasks += rc == 0;
     }
     return rc;

@@ -246,8 +246,8 @@ static int walk(struct mr_plan_run *out, const struct mr_plan_job *job,
     bool encoder = mr_arch_of(job->model)->encoder;
     const struct mr_program_stage all = {.last = job->model->n_layer + (job->head && !encoder),
                                          .save = encoder};
-    int rc = mr_program_build_stage(&w->program, job->model, job->format,
-                                    job->stage ? job->stage : &all, err);
+    int rc =
+        mr_program_build(&w->program, job->model, job->format, job->stage ? job->stage : &all, err);
     if (rc == 0 && load_commands(w) < 0)
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
     if (rc == 0) {

@@ -76,18 +76,6 @@ const char *mr_tokenizer_bytes(const struct mr_tokenizer *tokenizer, int32_t id,
     return tokenizer->bytes.data + tokenizer->tokens[id].offset;
 }
 
-int32_t mr_tokenizer_find(const struct mr_tokenizer *tokenizer, const void *bytes, size_t size)
-{
-    if (size == 0)
-        return -1;
-    for (size_t i = 0; i < tokenizer->n_added; i++) {
-        const struct added_token *a = &tokenizer->added[i];
-        if (a->size == size && memcmp(tokenizer->bytes.data + a->offset, bytes, size) == 0)
-            return a->id;
-    }
-    return mr_tokenizer_find_bpe(tokenizer, bytes, size);
-}
-
 const struct mr_frame *mr_tokenizer_frame(const struct mr_tokenizer *tokenizer)
 {
     return tokenizer->wordpiece ? &tokenizer->wordpiece->frame : NULL;

@@ -41,9 +41,6 @@ void mr_tokenizer_close(struct mr_tokenizer *tokenizer);
 // One more than the largest token id. Ids below it may be unused.
 int mr_tokenizer_vocab_size(const struct mr_tokenizer *tokenizer);
 
-// The id of the token with exactly these bytes, added tokens first; -1 if there is none.
-int32_t mr_tokenizer_find(const struct mr_tokenizer *tokenizer, const void *bytes, size_t size);
-
 // Special tokens ("<|endoftext|>") steer the model and are not part of a text.
 bool mr_tokenizer_is_special(const struct mr_tokenizer *tokenizer, int32_t id);
 

@@ -17,6 +17,16 @@
 
 #define FIXTURES "tests/fixtures/gptj" // of tests that know GPT-J's tensors
 
+// The tensor `name` ("ln_1.weight") of a block; NULL if there is no such block or tensor.
+static inline const struct mr_tensor *layer_tensor(const struct mr_checkpoint *ck, int layer,
+                                                   const char *name)
+{
+    char full[MR_NAME];
+    (void)snprintf(full, sizeof full, "%s%d.%s", mr_checkpoint_config(ck)->arch->block_prefix,
+                   layer, name);
+    return mr_checkpoint_tensor(ck, full);
+}
+
 struct fixture {
     char name[256], path[300];
     struct mr_packed packed;

@@ -124,14 +124,13 @@ static void opens_a_single_file(void **state)
         assert_string_equal(t->name, model[i].name);
         assert_int_equal(t->shape[0], model[i].shape[0]);
     }
-    assert_ptr_equal(mr_checkpoint_layer_tensor(c, 0, "mlp.fc_in.bias"),
-                     mr_checkpoint_tensor(c, "transformer.h.0.mlp.fc_in.bias"));
     static const char *const none[] = {
         "",
         "transformer.",
         "transformer.h.1.ln_1.weight",
         "transformer.h.00.ln_1.weight",
         "transformer.h..ln_1.weight",
+        "transformer.h.-1.ln_1.weight",
         "transformer.h.0",
         "transformer.h.0.",
         "transformer.h.0.attn.bias",
@@ -140,8 +139,6 @@ static void opens_a_single_file(void **state)
     };
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         assert_null(mr_checkpoint_tensor(c, none[i]));
-    assert_null(mr_checkpoint_layer_tensor(c, 1, "ln_1.weight"));
-    assert_null(mr_checkpoint_layer_tensor(c, -1, "ln_1.weight"));
     mr_checkpoint_close(c);
 }
 

@@ -301,6 +301,11 @@ static void write_file(int rows)
     check(mr_examples_commit(&w, &notes, &err), &err);
 }
 
+static int open_one(struct mr_examples *e, const char *name, int vocab, struct mr_error *err)
+{
+    return mr_examples_open_all(e, &name, 1, vocab, err);
+}
+
 static void files_are_read_back(void **unused)
 {
     (void)unused;
@@ -310,7 +315,7 @@ static void files_are_read_back(void **unused)
     enum { ROWS = 10000 }; // several chunks
     write_file(ROWS);
     assert_true(mr_examples_is(path) && mr_examples_is(files_dir) && !mr_examples_is("/dev/null"));
-    check(mr_examples_open(&e, path, VOCAB, &err), &err);
+    check(open_one(&e, path, VOCAB, &err), &err);
     assert_true(e.count == ROWS && e.length == LENGTH);
     assert_true(e.vocabulary == UINT64_C(0xfedcba9876543210));
     for (int n = 0; n < ROWS; n++) {
@@ -325,7 +330,7 @@ static void files_are_read_back(void **unused)
     uint64_t hash = e.hash;
     mr_examples_close(&e);
     write_file(ROWS - 1);
-    check(mr_examples_open(&e, path, VOCAB, &err), &err);
+    check(open_one(&e, path, VOCAB, &err), &err);
     assert_true(e.hash != hash);
     mr_examples_close(&e);
 }
@@ -334,7 +339,7 @@ static void refuse_file(int vocab, int status, const char *words)
 {
     struct mr_examples e;
     struct mr_error err = {0};
-    int rc = mr_examples_open(&e, path, vocab, &err);
+    int rc = open_one(&e, path, vocab, &err);
     if (rc != status || !strstr(err.text, words))
         fail_msg("%d, \"%s\": no \"%s\"", rc, err.text, words);
     mr_examples_close(&e);
@@ -401,7 +406,7 @@ static void other_files_are_read_or_refused(void **unused)
     int32_t tokens[3], targets[3];
     for (int i = 0; i < 3; i++) {
         write_foreign(types[i], 3, shape, &v[0][0][0], i ? 2 : -1);
-        check(mr_examples_open(&e, path, VOCAB, &err), &err);
+        check(open_one(&e, path, VOCAB, &err), &err);
         check(mr_examples_read(&e, 0, tokens, targets, &err), &err);
         assert_true(e.count == 1 && e.list[0].count == 2 && e.vocabulary == 0);
         assert_true(tokens[0] == 4 && tokens[1] == 5 && targets[0] == -1 && targets[1] == 6);
@@ -540,7 +545,7 @@ static void directories_are_read(void **unused)
     write_foreign(H5T_STD_I32LE, 3, two, &v[0][0][0], 2);
     (void)snprintf(path, sizeof path, "%s", files_path("a.h5"));
     write_foreign(H5T_STD_I16LE, 3, one, &v[1][0][0], 1);
-    check(mr_examples_open(&e, files_dir, VOCAB, &err), &err);
+    check(open_one(&e, files_dir, VOCAB, &err), &err);
     assert_true(e.count == 3 && e.n_files == 2 && e.tokens == 2 + 3 + 2);
     check(mr_examples_read(&e, 0, tokens, targets, &err), &err);
     assert_true(tokens[0] == 1 && targets[1] == 3);

@@ -162,8 +162,8 @@ static void values_are_those_of_the_checkpoint_rounded(void **state)
     check(mr_checkpoint_open(&now, dir, &err), &err);
     for (int layer = 0; layer < p.config.n_layer; layer++)
         for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
-            const struct mr_tensor *a = mr_checkpoint_layer_tensor(was, layer, tensors[i]);
-            const struct mr_tensor *b = mr_checkpoint_layer_tensor(now, layer, tensors[i]);
+            const struct mr_tensor *a = layer_tensor(was, layer, tensors[i]);
+            const struct mr_tensor *b = layer_tensor(now, layer, tensors[i]);
             bool matrix = a->rank == 2;
             assert_int_equal(b->dtype, matrix ? MR_DTYPE_BF16 : MR_DTYPE_F32);
             float *x = allocate(a->count, sizeof *x), *y = allocate(a->count, sizeof *y), top = 0;

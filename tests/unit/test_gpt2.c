@@ -116,10 +116,10 @@ static void q_k_and_v_are_parts_of_one_tensor(void **state)
     check(mr_checkpoint_open(&ck, GPT2 "/bf16-d24", &err), &err);
     assert_int_equal(mr_checkpoint_count(ck), 4 + 12 * LAYERS);
     for (int l = 0; l < LAYERS; l++) {
-        const struct mr_tensor *t = mr_checkpoint_layer_tensor(ck, l, "attn.c_attn.weight");
+        const struct mr_tensor *t = layer_tensor(ck, l, "attn.c_attn.weight");
         assert_int_equal(t->shape[1], 3 * D);
         assert_int_equal(mr_tensor_read_f32(t, 0, t->count, w), 0);
-        t = mr_checkpoint_layer_tensor(ck, l, "attn.c_attn.bias");
+        t = layer_tensor(ck, l, "attn.c_attn.bias");
         assert_int_equal(mr_tensor_read_f32(t, 0, t->count, b), 0);
         for (int i = 1; i <= 3; i++) {
             const struct mr_item *item = &mr_arch_gpt2.block.items[i];

@@ -84,7 +84,7 @@ static int make_gpt2(void **state)
     fprintf(f, "%.*s\"gpt2\"%s", (int)(type - text), text, type + 5);
     assert_int_equal(fclose(f), 0);
     free(text);
-    check(mr_config_load_from(&c, files_path("gpt2"), &err), &err);
+    check(mr_config_load_either_from(&c, files_path("gpt2"), &err), &err);
     check(mr_params_new(&p, &c, &err), &err);
     assert_int_equal(p.count, original.weights.count);
     assert_int_equal(p.first[p.count], original.weights.first[p.count]);

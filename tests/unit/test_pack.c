@@ -61,9 +61,8 @@ static void scale_checkpoint(struct mr_checkpoint *ck, const struct mr_smooth *s
             if (p->layer != (l < c->n_layer))
                 continue;
             struct mr_tensor *t =
-                (struct mr_tensor *)(uintptr_t)(p->layer
-                                                    ? mr_checkpoint_layer_tensor(ck, l, p->name)
-                                                    : mr_checkpoint_tensor(ck, p->name));
+                (struct mr_tensor *)(uintptr_t)(p->layer ? layer_tensor(ck, l, p->name)
+                                                         : mr_checkpoint_tensor(ck, p->name));
             assert_non_null(t);
             float *w = allocate(t->count, sizeof *w);
             assert_int_equal(mr_tensor_read_f32(t, 0, t->count, w), 0);

@@ -259,7 +259,8 @@ static void prove(const struct mr_config *c, bool thin)
         struct mr_error err = {0};
         struct mr_program p;
         int a, b;
-        if (mr_program_build(&p, c, MR_FORMAT_MXINT8, head, &err) < 0)
+        const struct mr_program_stage all = {.last = c->n_layer + head};
+        if (mr_program_build(&p, c, MR_FORMAT_MXINT8, &all, &err) < 0)
             fail_msg("%s", err.text);
         const char *wrong = judge(&p, &a, &b);
         if (wrong)

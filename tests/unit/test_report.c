@@ -82,7 +82,7 @@ static void figures_are_those_of_the_unpacked_values(void **state)
                 (void)snprintf(label, sizeof label, "transformer.h.%d.%s", layer, parts[i % PARTS]);
                 assert_string_equal(list[i].name, label);
                 (void)snprintf(name, sizeof name, "%s.weight", parts[i % PARTS]);
-                was = mr_checkpoint_layer_tensor(p.checkpoint, layer, name);
+                was = layer_tensor(p.checkpoint, layer, name);
             }
             check_entry(&list[i], was, mr_unpacked_find(u, layer, name));
             assert_int_equal(list[i].format, fp4 && !head ? MR_WEIGHTS_MXFP4 : MR_WEIGHTS_MXINT8);

@@ -100,7 +100,7 @@ static double *tensor(const struct mr_checkpoint *ck, const char *name, int laye
     char full[64];
     (void)snprintf(full, sizeof full, "toy.%.40s", name);
     const struct mr_tensor *t =
-        layer < 0 ? mr_checkpoint_tensor(ck, full) : mr_checkpoint_layer_tensor(ck, layer, name);
+        layer < 0 ? mr_checkpoint_tensor(ck, full) : layer_tensor(ck, layer, name);
     if (!t)
         fail_msg("there is no tensor %s", name);
     float *f = allocate(t->count, sizeof *f);

@@ -68,8 +68,7 @@ static void compare_model(const char *name, enum mr_format format, double bound)
                 mr_checkpoint_tensor(packed.checkpoint, of_model[i]), 1.0 / 64);
     for (int l = 0; l < packed.config.n_layer; l++)
         for (size_t i = 0; i < sizeof of_layer / sizeof *of_layer; i++) {
-            const struct mr_tensor *t =
-                mr_checkpoint_layer_tensor(packed.checkpoint, l, of_layer[i]);
+            const struct mr_tensor *t = layer_tensor(packed.checkpoint, l, of_layer[i]);
             compare(mr_unpacked_find(u, l, of_layer[i]), t,
                     t->rank == 2 ? bound : 0); // biases and gains stay fp32
         }
