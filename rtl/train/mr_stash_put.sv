@@ -77,7 +77,6 @@ module mr_stash_put #(
   logic [3:0]       state_q;
   logic [1:0]       step_q;
   logic             sent_q, second_q;  // a beat is offered; the second beat of elements
-  logic             asked_q;
   logic [CW-1:0]    channel_q;
   logic [31:0]      off_q;
   logic [17:0]      group_beats_q;
@@ -132,13 +131,14 @@ module mr_stash_put #(
   localparam int WORD = V * 10;
   logic [15:0]     had_q;   // groups whose words count
   logic [N-1:0]    due_q;   // channels with a column whose maximum of before counts; due_here: of
-  logic            due_here;  // the channel whose header it is
+  logic            due_here, due_next;  // the channel whose header it is, and the next one
   logic [4:0]      turn_q;  // words of a header that were asked for, the first one in READ
   logic            put, ask, read_end, merge_end, lanes_v_q, got_q, valid_q;
   logic [3:0]      word;
   logic [WORD-1:0] was, now;
   assign put       = state_q == AT && step_q == 2'd3;
   assign due_here  = due_q[0];
+  assign due_next  = 1'(due_q >> 1);
   assign read_end  = state_q == READ && (!due_here || rd_data_valid_i);
   assign merge_end = got_q && !lanes_v_q;
   assign ask       = (state_q == AT && step_q == '0) || read_end ||
@@ -230,7 +230,6 @@ module mr_stash_put #(
     elems = data_q[1023:0];
     for (int c = 1; c < N; c++) if (channel_q == CW'(c)) elems = data_q[1024*c+:1024];
   end
-  assign rd_valid_o   = state_q == READ && !asked_q && due_here;
   assign rd_addr_o    = {window_q + {26'd0, head_q}, 6'd0};
   assign rd_beats_o   = 16'd1;
   assign job_addr_o   = {window_q + {26'd0, place}, 6'd0};
@@ -254,6 +253,7 @@ module mr_stash_put #(
       second_q    <= 1'b0;
       jobs_q      <= '0;
       job_valid_o <= 1'b0;
+      rd_valid_o  <= 1'b0;
     end else begin
       unique case (state_q)
         IDLE: if (cmd_valid_i) state_q <= END;
@@ -281,13 +281,16 @@ module mr_stash_put #(
                      merge_end ||
                      (beat_go && (state_q == CODES ||
                                   (state_q == ELEMS && !(second_q && channel_last))));
+      // In READ until it is taken.
+      rd_valid_o <= rd_valid_o ? !rd_ready_i :
+                    part_end && (state_q == ELEMS ? channel_last && flush_q && due_here :
+                                 state_q == HEAD && !channel_last && due_next);
       sent_q <= job_valid_o || (sent_q && !beat_go);  // of a job that is not taken, no beat is
       if (beat_go) second_q <= state_q == ELEMS && !second_q;
       jobs_q <= jobs_q + 10'(job_q) - 10'(job_done_i);
     end
     job_q   <= job_go;
     step_q  <= (state_q == END || state_q == AT) ? step_q + 2'd1 : '0;
-    asked_q <= state_q == READ && (asked_q || rd_ready_i);
   end
 
   always_ff @(posedge clk_i) begin
