@@ -83,9 +83,15 @@ module mr_hostrd #(
       end
     end
   end
+`ifdef FORMAL
+  logic [15:0] f_left;
+`endif
   mr_cut_4k #(.PAGE_LOG2(6), .ADDR(58), .LEFT(16)) u_cut (
     .clk_i, .rst_ni, .clear_i(flush_i), .load_i(take), .addr_i(new_addr), .left_i(new_beats),
     .busy_o(busy), .valid_o(unused_valid), .next_i(issue), .addr_o(addr), .n_o(blen), .last_o(cut)
+`ifdef FORMAL
+    , .f_left_o(f_left)
+`endif
   );
 
   logic        ar_valid_q;
@@ -177,9 +183,13 @@ module mr_hostrd #(
   `MR_ASSERT_STABLE(ar, m_arvalid_o, m_arready_i, {m_araddr_o, m_arlen_o})
   `MR_ASSERT_COUNT(flight, out_q, issue, r_done, OUTSTANDING)
   `MR_ASSERT_ONEHOT0(grants, req_ready_o)
+`ifndef FORMAL  // the proof does not rely on it
   for (genvar i = 0; i < CLIENTS; i++) begin : gen_client
     `MR_ASSERT_STABLE(req, req_valid_i[i], req_ready_o[i] || flush_i,
                       {req_addr_i[64*i+:64], req_beats_i[16*i+:16]})
   end
+`else
+  `include "mr_hostrd_props.svh"
+`endif
 
 endmodule

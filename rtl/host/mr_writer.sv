@@ -108,10 +108,16 @@ module mr_writer #(
       end
     end
   end
+`ifdef FORMAL
+  logic [15:0] f_left;
+`endif
   mr_cut_4k #(.PAGE_LOG2(6), .ADDR(58), .LEFT(16)) u_cut (
     .clk_i, .rst_ni, .clear_i(flush_i), .load_i(take), .addr_i(new_addr), .left_i(new_beats),
     .busy_o(unused_busy), .valid_o(unused_valid), .next_i((state_q == S_CUT) && !ring_q[BW]),
     .addr_o(addr), .n_o(blen), .last_o(cut)
+`ifdef FORMAL
+    , .f_left_o(f_left)
+`endif
   );
 
   assign push   = |(data_valid_i & data_ready_o);
@@ -309,10 +315,14 @@ module mr_writer #(
   `MR_ASSERT_COUNT(complete, comm_q, push_ok ? blen_q : 7'd0, ren, FIFO)
   `MR_ASSERT_ONEHOT0(grants, job_ready_o)
   `MR_ASSERT_ONEHOT0(turn, data_ready_o)
+`ifndef FORMAL  // the proof does not rely on it
   for (genvar i = 0; i < CLIENTS; i++) begin : gen_client
     `MR_ASSERT_STABLE(job, job_valid_i[i], job_ready_o[i] || flush_i,
                       {job_addr_i[64*i+:64], job_beats_i[16*i+:16], job_strb_i[64*i+:64]})
     `MR_ASSERT_STABLE(data, data_valid_i[i], data_ready_o[i] || flush_i, data_i[512*i+:512])
   end
+`else
+  `include "mr_writer_props.svh"
+`endif
 
 endmodule

@@ -93,6 +93,10 @@ split_p="-set SECTION 2 -set HEADER 2 -set KW 3 -set GW 3"
 ram=(rtl/common/mr_ram_1r1w.sv)
 turn=(rtl/fp/mr_fp_pkg.sv "${ram[@]}" rtl/train/mr_turn.sv)
 load=(rtl/stream/mr_stash_pkg.sv "$props/any_fifo.sv" rtl/stream/mr_tiles_at.sv rtl/train/mr_load_act.sv)
+hostrd=(rtl/host/mr_hostrd.sv "${cut[@]}")
+hostrd_p="-set CLIENTS 3 -set OUTSTANDING 2"
+writer=("$props/any_ram.sv" rtl/host/mr_writer.sv "${cut[@]}")
+writer_p="-set CLIENTS 2 -set BURSTS 2"
 reader_p="-set DW 12 -set W_DEPTH 4 -set KV_DEPTH 2 -set W_BURST 4 -set KV_BURST 2 -set QUANTUM 4 -set OUTSTANDING 2"
 
 handshakes() {
@@ -140,6 +144,22 @@ handshakes() {
         "burst across 4 KiB" "${reader[@]}"
     fault reader mr_reader "$reader_p" 12 "${cut[0]}" "s/assign low .*/assign low = {1'b0, addr_q[P-1:0]} + (P + 1)'(4);/" \
         "beats left out after a short burst" "${reader[@]}"
+    prove hostrd mr_hostrd "$hostrd_p" 6 "${hostrd[@]}"
+    fault hostrd mr_hostrd "$hostrd_p" 8 "${hostrd[0]}" 's/<= {cut, who_q, addr}/<= {cut, pick, addr}/' \
+        "beats to the client that asks next" "${hostrd[@]}"
+    fault hostrd mr_hostrd "$hostrd_p" 8 "${hostrd[0]}" 's/ \&\& !out_q\[OW\]//' \
+        "a burst more than there is a place for" "${hostrd[@]}"
+    fault hostrd mr_hostrd "$hostrd_p" 8 "${hostrd[0]}" 's/(!ar_valid_q || m_arready_i) \&\& //' \
+        "an address changes while it waits" "${hostrd[@]}"
+    prove writer mr_writer "$writer_p" 8 "${writer[@]}"
+    fault writer mr_writer "$writer_p" 10 "${writer[1]}" 's/ && (!awv_q || m_awready_i)//' \
+        "an address changes while it waits" "${writer[@]}"
+    fault writer mr_writer "$writer_p" 12 "${writer[1]}" 's/commit = push && (need_q ==/commit = push \&\& (need_q <=/; s/need_q <= 7.d1)/need_q <= 7'"'"'d2)/' \
+        "a burst goes out without its last beat" "${writer[@]}"
+    fault writer mr_writer "$writer_p" 12 "${writer[1]}" 's/if (flush_i) wptr_q <= cptr_q/if (flush_i) wptr_q <= rptr_q/' \
+        "a flush drops beats of a complete burst" "${writer[@]}"
+    fault writer mr_writer "$writer_p" 12 "${writer[1]}" 's/b_beat && !flush_i && (ring/b_beat \&\& (ring/' \
+        "a job ends that a flush has dropped" "${writer[@]}"
     prove turn mr_turn "-set V 2 -set TAG 2" 6 "${turn[@]}"
     fault turn mr_turn "-set V 2 -set TAG 2" 44 "${turn[2]}" 's/ && run_q && row_q < at_q//' \
         "a row in the place of one that is not read yet" "${turn[@]}"
