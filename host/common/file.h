@@ -33,3 +33,6 @@ char *mr_path_join(const char *dir, const char *name, struct mr_error *err);
 // Whether two paths are one place, whatever they are written like. Nothing but the directory that
 // it lies in need exist.
 bool mr_path_same(const char *a, const char *b);
+
+// Removes a directory with all that is in it, as far as that is possible.
+void mr_remove_tree(const char *path);

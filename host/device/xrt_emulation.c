@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,8 @@
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common/file.h"
 
 enum { OLD_SECONDS = 10 };
 enum { PATH = 512, EXIT_OF_A_DEVICE_ERROR = 4, PATIENCE_SECONDS = 10, LOOKS = 10, MOMENT = 50 };
@@ -95,15 +96,6 @@ static void kill_simulator(void)
 
 // ---- the working directory ----------------------------------------------------------------------
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 // Under another name, as threads of XRT's that are still there make sockets in it.
 static void remove_dir(void)
 {
@@ -111,7 +103,7 @@ static void remove_dir(void)
     if (!*emu.dir)
         return;
     (void)snprintf(gone, sizeof gone, "%s.gone", emu.dir);
-    (void)nftw(rename(emu.dir, gone) == 0 ? gone : emu.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    mr_remove_tree(rename(emu.dir, gone) == 0 ? gone : emu.dir);
 }
 
 // Whether a process of this user left the directory behind: none has that number, none holds it,
@@ -139,7 +131,7 @@ static void remove_left_behind(void)
         char path[300];
         (void)snprintf(path, sizeof path, "/tmp/%s", e->d_name);
         if (left_behind(e->d_name, path))
-            (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+            mr_remove_tree(path);
     }
     if (tmp)
         (void)closedir(tmp);

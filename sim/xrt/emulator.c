@@ -7,7 +7,6 @@
 // its sockets are); MILLRACE_EMU_MEMORY, the memory's timing (ddr4-2400); MILLRACE_EMU_DIR, the
 // host's working directory, which is removed when the host ends without closing the device.
 #include <dlfcn.h>
-#include <ftw.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "sim/xrt/card.h"
 #include "sim/xrt/rpc.h"
 
@@ -231,15 +231,6 @@ static int reach(struct server *s, struct mr_error *err)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     struct mr_error err = {0};
@@ -265,6 +256,6 @@ int main(int argc, char **argv)
     mr_buf_free(&s.reply);
     const char *dir = getenv("MILLRACE_EMU_DIR");
     if (rc == 0 && dir) // the host died: nobody else is there to clean up
-        (void)nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        mr_remove_tree(dir);
     return rc < 0;
 }

@@ -42,7 +42,8 @@ $(XRT_BUILD)/update.o: hls/millrace_update.cpp hls/millrace_update.h hls/datapat
 	@$(CXX) $(HLS_FLAGS) -c -o $@ $<
 $(UPDATE_UNITS): $(XRT_BUILD)/update-%.o: $(XRT_BUILD)/update.o
 	@objcopy --redefine-sym millrace_update=millrace_update_unit$* $< $@
-EMULATOR_SRC := sim/xrt/emulator.c sim/xrt/card.c sim/xrt/update_unit.c sim/xrt/rpc.c host/common/error.c host/common/buf.c
+EMULATOR_SRC := sim/xrt/emulator.c sim/xrt/card.c sim/xrt/update_unit.c sim/xrt/rpc.c host/common/error.c host/common/buf.c \
+                host/common/file.c
 $(XRT_EMULATOR): $(wildcard sim/xrt/*.[ch]) $(EMULATOR_SRC) $(SIM_HDR) $(BUILD)/gen/mr_device.h hls/millrace_update.h hls/places.h $(UPDATE_UNITS)
 	@mkdir -p $(@D)
 	@echo "CC    $@"

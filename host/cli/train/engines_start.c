@@ -2,7 +2,6 @@
 // The process that a user starts when it is to be several: it runs mpirun, and makes one line of
 // what that says about an end.
 #include <errno.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "cli/base/cli.h"
 #include "cli/train/engines.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/pool.h"
 #include "device/open.h"
 
@@ -139,15 +139,6 @@ static bool take(struct engines *e)
 
 // ---- starting ----------------------------------------------------------------------------------
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
-{
-    (void)st;
-    (void)type;
-    (void)where;
-    (void)remove(path); // what stays is no harm
-    return 0;
-}
-
 // What MPI keeps on this machine while it runs, so that nothing of it stays whatever ends it. Its
 // sockets are there, whose names may not be long.
 static void set_temporary(struct engines *e)
@@ -260,7 +251,7 @@ static int finish(struct engines *e, int status)
 {
     char done[LINE];
     if (*e->temporary)
-        (void)nftw(e->temporary, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        mr_remove_tree(e->temporary);
     if (e->asked == 2 || (e->asked && !*e->said))
         status = EXIT_INTERRUPTED;
     if (status == EXIT_OK || *e->said)

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,19 +15,10 @@
 
 static const char prefix[] = "checkpoint-";
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
-{
-    (void)st;
-    (void)type;
-    (void)where;
-    (void)remove(path); // what stays is no harm
-    return 0;
-}
-
 void train_remove(char *path)
 {
     if (path)
-        (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        mr_remove_tree(path);
     free(path);
 }
 
