@@ -417,6 +417,40 @@ bool identity(Env &e)
     good &= e.read(MR_PCIE_REG_SCRATCH) == 0x12345678;
     e.write(0x7FFC, 1);
     good &= e.read(0x7FFC) == 0 && e.read(MR_PCIE_REG_MAGIC) == MR_PCIE_MAGIC;
+    return good && e.read(MR_PCIE_REG_STATUS) == 0;
+}
+
+// The engine's geometry, that of rtl/spec/core_ports.def, and registers that keep what is written.
+bool engine(Env &e)
+{
+    static const struct {
+        uint32_t at, is;
+    } geometry[] = {
+        {MR_REG_VERSION, MR_VERSION_MAJOR << 16 | MR_VERSION_MINOR},
+        {MR_REG_GEOMETRY, 128 << 16 | 4 << 8 | CHANNELS},
+        {MR_REG_WORDS, 256 << 16 | 1024},
+        {MR_REG_ROWS, 256 << 16 | 4096},
+        {MR_REG_SCORES, 32768},
+        {MR_REG_RING, 4096 << 16 | 1024},
+        {MR_REG_FORMATS, 7},
+        {MR_REG_CLOCK_KHZ, 300000},
+        {MR_REG_ATTENTION, 4 << 24 | 64 << 16 | 4096},
+        {MR_REG_STATUS, 0},
+        {MR_REG_IRQ_STATUS, 0},
+        {MR_REG_STICKY, 0},
+    };
+    static const struct {
+        uint32_t at, mask;
+    } kept[] = {{MR_REG_RUN_LO, ~0u}, {MR_REG_RUN_HI, ~0u}, {MR_REG_IRQ_ENABLE, 1}, {MR_REG_WATCHDOG, 63}};
+    bool good = true;
+    for (auto &r : geometry)
+        good &= e.read(MR_PCIE_ENGINE + r.at) == r.is;
+    for (uint32_t x : {0xA5A5A5A5u, 0x5A5A5A5Au, 0u}) { // something else into each
+        for (auto &r : kept)
+            e.write(MR_PCIE_ENGINE + r.at, x ^ (x ? r.at : 0));
+        for (auto &r : kept)
+            good &= e.read(MR_PCIE_ENGINE + r.at) == ((x ^ (x ? r.at : 0)) & r.mask);
+    }
     return good;
 }
 
@@ -727,7 +761,8 @@ void scrub(Env &e)
     e.enable(1);
     e.enable(2);
     set(s);
-    tap.ok(e.read(MR_PCIE_REG_SCRUB_LO) == (s | MR_PCIE_SCRUB_ENABLE), "SCRUB is set");
+    tap.ok(e.read(MR_PCIE_REG_SCRUB_LO) == (s | MR_PCIE_SCRUB_ENABLE) && e.read(MR_PCIE_REG_SCRUB_HI) == s >> 32,
+           "SCRUB is set");
     e.runs.clear();
     tap.ok(e.run_one(1, run(0x1040)) == MR_PCIE_OK && is({s, 0x1040}), "the first run is scrubbed for");
     tap.ok(e.run_one(1, run(0x1080)) == MR_PCIE_OK && is({0x1040, 0x1080}), "the second of its ring is not");
@@ -772,6 +807,7 @@ int main(int argc, char **argv)
     Tap tap;
     Env e(args, tap);
     tap.ok(identity(e), "identity and capabilities");
+    tap.ok(engine(e), "the engine's geometry, and registers that keep what is written");
     tap.ok(work(e, args.cases_or(40)), "rings of random work, byte for byte");
     errors(e);
     scrub(e);
