@@ -20,7 +20,7 @@ STORE_DIR ?= /tmp
 bench-store: $(BUILD)/bench/store
 	@$(BUILD)/bench/store $(STORE_DIR)
 
-## bench-train: a layer in training, part by part, against its bars (an hour on two cores; what is measured is kept)
+## bench-train: a layer in training, part by part, against its bars (two hours on two cores; what is measured is kept)
 .PHONY: bench-train
 bench-train: deps deps-bench
 	@$(BENCH_MAKE) -j$(JOBS) JOBS=1 $(BUILD)/bench/millrace $(call BENCH_SO,sim-train wide-train)

@@ -45,7 +45,7 @@ export dir millrace sources revision
 while IFS='|' read -r name model sequences device most; do
     [[ " $wanted " == *" $name "* ]] || continue
     for part in forward dX dW attention LayerNorm; do printf '%s\n' "$name" "$model" "$sequences" "$device" "$part"; done
-done <<<"$cases" | xargs -d '\n' -n 5 -P "${JOBS:-2}" bash -c 'one "$@"' _ || exit 1
+done <<<"$cases" | xargs -r -d '\n' -n 5 -P "${JOBS:-2}" bash -c 'one "$@"' _ || exit 1
 
 table() {
     echo "Cycles of one layer in training, by the counters of the simulated RTL ($machine)."
@@ -60,11 +60,11 @@ table() {
             file=$dir/$name-$part.json
             if [ ! -s "$file" ]; then row+=' - |' all=''; continue; fi
             # Of the part's programs, with what they have of dW: together those are a step.
-            n=$(sed -n 's/^  "cycles": \([0-9.]*\).*/\1/p' "$file")
+            n=$(sed -n 's/^  "cycles": \([0-9.e+]*\).*/\1/p' "$file")
             row+=" $(printf %.0f "$n") |"
             [ -z "$all" ] || all=$(awk "BEGIN { printf \"%.0f\", $all + $n }")
-            planned=$(awk "BEGIN { printf \"%.0f\", $planned + $(sed -n 's/^  "planned_cycles": \([0-9.]*\).*/\1/p' "$file") }")
-            ideal=$(sed -n 's/^  "ideal_cycles": \([0-9.]*\).*/\1/p' "$file")
+            planned=$(awk "BEGIN { printf \"%.0f\", $planned + $(sed -n 's/^  "planned_cycles": \([0-9.e+]*\).*/\1/p' "$file") }")
+            ideal=$(sed -n 's/^  "ideal_cycles": \([0-9.e+]*\).*/\1/p' "$file")
             revisions+="$(cat "$file.revision") "
         done
         [ -n "$revisions" ] || continue
