@@ -128,7 +128,7 @@ learn -o "$work/g" --steps 2 --events "$work/ev" --csv "$work/csv" -q >"$work/lo
 learn -o "$work/g" --steps 3 --events "$work/ev" --csv "$work/csv" >"$work/log" 2>"$work/err"
 ok going_on_is_said grep -q 'g: goes on at step 3 of 3$' "$work/log"
 ok csv_has_a_row_for_each_line test "$(cut -d, -f1 "$work/csv" | tr '\n' ' ')" = "step 0 1 2 2 3 3 "
-ok csv_has_seconds_and_tokens test "$(grep -cE '^(1,.*,1|[23],.*,0),[0-9.e-]+,[0-9.e+]+$' "$work/csv")" = 3
+ok csv_has_seconds_and_tokens test "$(grep -cE '^(1,.*,1|[23],.*,0),[0-9.e-]+,[0-9.e+]+,$' "$work/csv")" = 3
 ok each_run_has_its_event_file test "$(ls "$work/ev" | tr '\n' ' ')" = "events.out.tfevents.0000000000.millrace events.out.tfevents.0000000002.millrace "
 exits train_events_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --events "$work/no/ev"
 exits train_csv_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --csv "$work/no/csv"
