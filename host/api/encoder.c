@@ -143,7 +143,6 @@ void mr_encoder_get_info(const struct mr_encoder *encoder, struct mr_encoder_inf
     bool labels = mr_cpu_heads_have(encoder->heads, MR_HEAD_LABELS);
     *info = (struct mr_encoder_info){
         .kind = mr_packed_kind(&encoder->packed),
-        .smoothed = encoder->packed.smooth,
         .calibrated = encoder->packed.calibrated,
         .file_bytes = encoder->packed.map.size,
         .architecture = mr_arch_of(c)->title,

@@ -600,14 +600,14 @@ struct mr_encoder_info {
     const char *architecture; // "BERT"
     uint64_t parameters;      // without heads
     int vocab_size, n_positions, n_embd, n_layer, n_head, n_inner;
-    int max_tokens;            // of a text, with those around it
-    enum mr_pooling pooling;   // as the directory says, else the mean
-    bool smoothed, calibrated; // a packed file's weights
-    uint64_t file_bytes;       // of a packed file
-    uint64_t stream_bytes;     // of its weights on a device, which each run reads once
-    bool words;                // mr_encoder_fill() works
-    int n_labels;              // of its classifier; 0: it has none
-    bool by_token;             // which is for each token
+    int max_tokens;          // of a text, with those around it
+    enum mr_pooling pooling; // as the directory says, else the mean
+    bool calibrated;         // a packed file's weights
+    uint64_t file_bytes;     // of a packed file
+    uint64_t stream_bytes;   // of its weights on a device, which each run reads once
+    bool words;              // mr_encoder_fill() works
+    int n_labels;            // of its classifier; 0: it has none
+    bool by_token;           // which is for each token
 };
 
 struct mr_encoder_options {
