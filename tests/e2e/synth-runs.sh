@@ -76,11 +76,18 @@ ok timing_refuses_a_configuration_that_does_not_exist refused timing
 head='| module | of | parameters | MHz |'
 printf '%s\n' "$head" '| `mr_a` | `tiny` |  | 1 |' '| `mr_a` | `ecp5` |  | 2 |' '| `mr_b` | `tiny` | LANES=1 | 3 |' '| `mr_b` | `tiny` | LANES=2 | 4 |' >"$work/old"
 printf '%s\n' '| `mr_a` | `tiny` |  | 5 |' '| `mr_b` | `tiny` | LANES=2 | 6 |' >"$work/new"
-ok routed_modules_take_the_place_of_their_rows test "$(awk -f tests/synth/ecp5/rows.awk "$work/new" "$work/old" | awk -F'|' '{ printf "%d ", $5 }')" = '5 6 2 3 '
-ok none_routed_leaves_all test "$(awk -f tests/synth/ecp5/rows.awk /dev/null "$work/old" | wc -l)" = 4
+ok routed_modules_take_the_place_of_their_rows test "$(awk -f tests/synth/route/rows.awk "$work/new" "$work/old" | awk -F'|' '{ printf "%d ", $5 }')" = '5 6 2 3 '
+ok none_routed_leaves_all test "$(awk -f tests/synth/route/rows.awk /dev/null "$work/old" | wc -l)" = 4
+
+# A family that is not there is refused before anything is done.
+unknown_family() {
+    tests/synth/route/run.sh gw9 mr_vfadd >"$work/refused" 2>&1
+    [ $? = 2 ] && [ "$(cat "$work/refused")" = 'make route: FAMILY=gw9 is not known; there are ecp5 and gw5a' ]
+}
+ok route_refuses_a_family_that_does_not_exist unknown_family
 
 # Silent work of minutes says that it goes on; its status stays.
-. tests/synth/ecp5/saying.sh
+. tests/synth/route/saying.sh
 SAY_EVERY=1 while_saying 'mr_x: places' sh -c 'echo noise; sleep 2.6; exit 3' >"$work/said" 2>&1
 ok a_silent_command_keeps_its_status test $? = 3
 ok it_is_announced_and_goes_on test "$(sed 's/, [1-9][0-9]* s$/, N s/' "$work/said" | uniq | tr '\n' ' ')" = '# mr_x: places # mr_x: places, N s '

@@ -2,7 +2,7 @@
 ## synth: Yosys synthesis of tiny and of single units; resources in build/synth/table.md
 ## test-netlist: the netlists of PE, fp32 units and LayerNorm against the C model
 ## timing: estimates of every module's longest path for UltraScale+, held to ceilings (TIMING_CONFIGS=)
-## route: units and the parts of the core placed and routed by PyPI's nextpnr, measured MHz (FAMILY=ecp5, ECP5_MODULES=)
+## route: units and the parts of the core placed and routed by PyPI's nextpnr, measured MHz (FAMILY=ecp5 or gw5a, ROUTE_MODULES=)
 ## area: what configurations take, unit by unit, by Yosys (AREA_CONFIGS=); area-doc writes it down
 .PHONY: area area-doc
 AREA_CONFIGS ?= kv260
@@ -45,11 +45,10 @@ $(TIMING_PARTS): full-timing-%: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh $*
 timing-ceilings: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh --ceilings $(TIMING_CONFIGS)
-# Units, of tiny, and the parts of the core.
-ECP5_UNITS := mr_pe mr_vacc2f:LANES=1 mr_vfadd:LANES=1,EARLY=0 mr_vfmul:LANES=1,EARLY=0 mr_exp2 mr_layernorm
-ECP5_PARTS := $(addprefix ecp5/mr_,host_port matmul vector channels control kv results)
-ECP5_MODULES ?= $(ECP5_UNITS) $(ECP5_PARTS)
+# Units, of tiny, and the parts of the core of ecp5.
+ROUTE_UNITS := mr_pe mr_vacc2f:LANES=1 mr_vfadd:LANES=1,EARLY=0 mr_vfmul:LANES=1,EARLY=0 mr_exp2 mr_layernorm
+ROUTE_PARTS := $(addprefix ecp5/mr_,host_port matmul vector channels control kv results)
+ROUTE_MODULES ?= $(ROUTE_UNITS) $(ROUTE_PARTS)
 FAMILY ?= ecp5
 route: $(RTL_GEN)
-	@[ "$(FAMILY)" = ecp5 ] || { echo "make route: FAMILY=$(FAMILY) is not known; there is ecp5" >&2; exit 2; }
-	@BUILD=$(BUILD) tests/synth/ecp5/run.sh --write $(ECP5_MODULES)
+	@BUILD=$(BUILD) tests/synth/route/run.sh --write $(FAMILY) $(ROUTE_MODULES)

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Modules placed and routed for a chip of a family (FAMILY.sh beside this: ecp5, gw5a), and the frequency that each
+# reaches: measured by nextpnr on a finished routing, not estimated. nextpnr comes from PyPI, in an environment of its own
+# in $BUILD/route/venv-FAMILY with what FAMILY.txt lists. TAP on stdout; the table in $BUILD/route/FAMILY.md.
+# usage: [BUILD=build] tests/synth/route/run.sh [--write] FAMILY [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
+#   modules are those of `tiny` if no configuration is named; a parameter picks one of several sets.
+#   --write: the rows go into docs/results/route-FAMILY.txt, in the place of those of the same modules, and into
+#            docs/inside/synthesis.md; each has the revision that it was routed of
+# FAMILY.sh has by (what measured), columns (report.py's), also (more files of which a result depends), and the functions
+# synthesise and place_and_route, which run in a shell of their own and end in an exec, so that Ctrl-C ends what they run.
+# What was routed once is not again while the module's elaboration stays the same.
+set -uo pipefail
+build=${BUILD:-build} dir=${BUILD:-build}/route
+write=
+[ "${1:-}" != --write ] || { write=1; shift; }
+[ $# -gt 1 ] || { echo "usage: tests/synth/route/run.sh [--write] FAMILY [CONFIG/]MODULE[:PARAMETER=value].." >&2; exit 2; }
+family=$1
+shift
+families=$(basename -s .txt tests/synth/route/*.txt | paste -sd' ')
+case " $families " in *" $family "*) ;; *) echo "make route: FAMILY=$family is not known; there are ${families// / and }" >&2; exit 2 ;; esac
+venv=$dir/venv-$family list=tests/synth/route/$family.txt results=docs/results/route-$family.txt
+. tests/synth/netlists.sh
+. tests/synth/route/saying.sh
+. "tests/synth/route/$family.sh"
+for want; do
+    case $want in */*) configurations "${want%%/*}" || exit 2 ;; esac
+done
+tests/tools/venv.sh "$venv" "$list" "make route" || exit 1
+enter "$dir"
+n=0 bad=0
+revision=$(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- rtl || echo +)
+: >"$dir/rows"
+for want; do
+    n=$((n + 1))
+    config=tiny
+    case $want in */*) config=${want%%/*} ;; esac
+    module=${want#*/} e=$dir/$config
+    BUILD=$build bash tests/synth/elaborate.sh "$config" "$e" || exit 1
+    IFS=$'\t' read -r number type name < <(awk -F'\t' -v m="${module%%:*}" -v p="${module#*:}" -v any="${module##*:*}" \
+        '$3 == m && (any != "" || index("," $4 ",", "," p ",")) { print $1 "\t" $2 "\t" $3 }' "$e/modules")
+    if [ -z "${number:-}" ]; then
+        echo "not ok $n - no module $module in $config"
+        bad=1
+        continue
+    fi
+    # What the module contains is in the key, because whoever changes it changes the elaboration.
+    # shellcheck disable=SC2086
+    out=$dir/$family.$(cat "$e/$number.il" "$e/key" "$list" tests/synth/route/{wrap.awk,$family.sh} ${also-} | sha256sum | cut -c1-16).$name
+    start=$SECONDS
+    if [ ! -s "$out.json" ]; then
+        awk -f tests/synth/route/wrap.awk "$e/$number.il" >"$out.v" &&
+            while_saying "$want, $n of $#: Yosys makes the netlist" synthesise "read_rtlil $e/all.il;
+                setattr -mod -unset keep_hierarchy *; rename $type dut; read_verilog $out.v; hierarchy -check -top wrap" \
+                "$out.net" "$out.log" 2>"$out.out" && made=$SECONDS &&
+            while_saying "$want, $n of $#: nextpnr places and routes" place_and_route "$out.net" "$out.tmp" 2>"$out.route" &&
+            echo $((SECONDS - made)) >"$out.seconds" && mv "$out.tmp" "$out.json"
+    fi
+    if [ ! -s "$out.json" ]; then
+        echo "not ok $n - $want"
+        tail -5 "$out.out" "$out.route" 2>/dev/null | sed 's/^/# /'
+        bad=1
+        continue
+    fi
+    parameters=
+    case $module in *:*) parameters=${module#*:} ;; esac
+    # shellcheck disable=SC2086
+    row=$("$venv/bin/python" tests/synth/route/report.py "$out.json" "$name" "$config" "$parameters" $columns) || bad=1
+    echo "$row $(cat "$out.seconds") | \`$revision\` |" >>"$dir/rows"
+    echo "ok $n - $want: $(cut -d'|' -f5 <<<"$row") MHz"
+    [ $((SECONDS - start)) = 0 ] || echo "# $((SECONDS - start)) s"
+done
+rows=$dir/rows
+if [ -n "$write" ]; then
+    rows=$dir/all-rows
+    touch "$results"
+    awk -f tests/synth/route/rows.awk "$dir/rows" "$results" >"$rows"
+fi
+{
+    fold -s -w 101 <<<"Measured by $by, seed 1; \`s\` are nextpnr's seconds:" | sed 's/ *$//'
+    echo
+    # shellcheck disable=SC2086
+    "$venv/bin/python" tests/synth/route/report.py --head $columns
+    sort -t'|' -k3,3r -k5,5n "$rows"
+} >"$dir/$family.md"
+if [ -n "$write" ]; then
+    cp "$dir/$family.md" "$results"
+    awk -v t="$dir/$family.md" -v a="<!-- $family -->" -v e="<!-- end of $family -->" \
+        '$0 == a { print; while ((getline l < t) > 0) print l; skip = 1; next } $0 == e { skip = 0 } !skip' docs/inside/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/inside/synthesis.md
+fi
+echo "1..$n"
+exit $bad
