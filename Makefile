@@ -33,7 +33,7 @@ LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/obj/%.o) $(SERVE_SRC:%.c=$(BUILD)/obj/%.o)
 LIB      := $(BUILD)/libmillrace.a
 GEN      := $(BUILD)/gen/mr_device.h $(BUILD)/gen/mr_legal.inc $(BUILD)/gen/mr_configs.inc $(BUILD)/gen/mr_config_names.h \
-            $(BUILD)/gen/mr_pkg.sv
+            $(BUILD)/gen/mr_tables.h $(BUILD)/gen/mr_pkg.sv
 MILLRACE := $(BUILD)/millrace
 
 .PHONY: help all lib clean
@@ -86,8 +86,14 @@ BUNDLES := $(BUILD)/gen/mr_bundles.svh
 $(BUNDLES): rtl/spec/bundles.def rtl/spec/gen_bundles.awk
 	@mkdir -p $(@D)
 	@awk -f rtl/spec/gen_bundles.awk $< >$@.tmp && mv $@.tmp $@
+# Function tables of C model and RTL, the same bits whatever libm made them.
+ROMS := $(patsubst %,$(BUILD)/gen/rom_%.svh,exp2 gelu slope rsqrt recip)
+$(BUILD)/gen/mr_tables.h $(ROMS) &: rtl/spec/gen_tables.c rtl/spec/tables.sha256
+	@mkdir -p $(BUILD)/gen/tables
+	@$(CC) -O1 -o $(BUILD)/gen/gen_tables $< -lm && $(BUILD)/gen/gen_tables $(BUILD)/gen/tables
+	@cd $(BUILD)/gen/tables && sha256sum --check --quiet $(abspath rtl/spec/tables.sha256) && mv -t .. *
 # What the RTL needs besides rtl/.
-RTL_GEN := $(BUILD)/gen/mr_pkg.sv $(CORE_PORTS) $(BUNDLES)
+RTL_GEN := $(BUILD)/gen/mr_pkg.sv $(CORE_PORTS) $(BUNDLES) $(ROMS)
 
 # The page of `millrace serve` as bytes, and the hashes by which its content security policy allows
 # what stands between <script> and </script>, and between <style> and </style>.
@@ -99,15 +105,6 @@ $(BUILD)/gen/mr_page.inc: host/serve/page.html
 	    echo "#define MR_PAGE_STYLE \"sha256-$$(hash style)\""; echo '#define MR_PAGE_BYTES \'; \
 	    od -An -v -tu1 $< | sed 's/  *\([0-9][0-9]*\)/\1,/g; s/$$/ \\/'; echo; } >$@.tmp && mv $@.tmp $@
 $(BUILD)/obj/host/serve/page.o $(BUILD)/san/host/serve/page.o: $(BUILD)/gen/mr_page.inc
-
-## tables: the checked-in function tables, made again (shows a difference if there is one)
-.PHONY: tables
-tables:
-	@mkdir -p $(BUILD)/tables
-	$(CC) -O1 -o $(BUILD)/tables/gen rtl/spec/gen_tables.c -lm
-	$(BUILD)/tables/gen $(BUILD)/tables/tables.h $(BUILD)/tables
-	cmp $(BUILD)/tables/tables.h host/cmodel/tables.h
-	for f in $(BUILD)/tables/*.svh; do cmp $$f rtl/fp/$$(basename $$f) || exit 1; done
 
 # ---- library and command line --------------------------------------------------------------------
 $(BUILD)/obj/%.o: %.c $(GEN)

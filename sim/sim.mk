@@ -136,7 +136,7 @@ $(call sim_library,$(BUILD)/sim/$(1)/obj-trace,$(BUILD)/sim/$(1)/libmillrace-sim
   --trace-fst -DMILLRACE_VIEW -DMILLRACE_ASSERT --assert $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
   $$(SIM_RTL) $$(RTL_GEN),-DMILLRACE_VIEW,1)
 endef
-SIM_FILES ?= -Irtl/common -Irtl/fp -I$(BUILD)/gen $(BUILD)/gen/mr_pkg.sv -f rtl/filelist.f
+SIM_FILES ?= -Irtl/common -I$(BUILD)/gen $(BUILD)/gen/mr_pkg.sv -f rtl/filelist.f
 $(foreach c,$(SIM_ALL),$(eval $(call sim_config,$(c))))
 
 # ---- the stand-in device of the library's own test -----------------------------------------------

@@ -81,7 +81,7 @@ SLOW_BENCHES := $(addprefix array@,n8r4) $(addprefix attn@,n8 n8train n16 wide) 
 ALL_BENCHES  := $(BENCHES)
 BENCHES      := $(filter-out $(SLOW_BENCHES),$(ALL_BENCHES))
 BENCH_BIN := $(BENCHES:%=$(BUILD)/rtl/%/tb)
-$(BUILD)/num.o: host/cmodel/num.c host/cmodel/num.h host/cmodel/tables.h $(BUILD)/gen/mr_device.h
+$(BUILD)/num.o: host/cmodel/num.c host/cmodel/num.h $(BUILD)/gen/mr_tables.h $(BUILD)/gen/mr_device.h
 	@mkdir -p $(@D)
 	@$(CC) $(CSTD) $(WARN) -O2 -ffp-contract=off -Ihost -I$(BUILD)/gen -c -o $@ $<
 # Verilator's run-time library, for all of them. The definitions are those of its own makefiles.

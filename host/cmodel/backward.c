@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmodel/backward.h"
 
-#include "cmodel/tables.h"
+#include "mr_tables.h"
 
 // ---- derivatives of functions -------------------------------------------------------------------
 

@@ -8,7 +8,7 @@
 
 #include "cmodel/kernel.h"
 #include "cmodel/num.h"
-#include "cmodel/tables.h"
+#include "mr_tables.h"
 
 #define MR_LANES static inline __attribute__((always_inline))
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmodel/num.h"
 
-#include "cmodel/tables.h"
+#include "mr_tables.h"
 
 const int8_t mr_mxfp4_twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 

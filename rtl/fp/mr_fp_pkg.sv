@@ -7,7 +7,7 @@
 // that the depth of one stage is a shifter and an adder at most. Subtract: flip b's sign bit.
 //
 // All functions are pure; call them from always_ff under the stage's valid bit. The tables of GELU,
-// exp2, reciprocal and 1/sqrt are included files: tools need +incdir+rtl/fp.
+// exp2, reciprocal and 1/sqrt are included files that rtl/spec/gen_tables.c makes.
 package mr_fp_pkg;
   /* verilator lint_off UNUSEDPARAM */  // one top rarely uses all of a package
 

@@ -133,7 +133,7 @@ card-files: known-card $(RTL_GEN)
 	  if grep -q 'def MILLRACE_DSP48E2' $$f; then \
 	    c=$(abspath $(CARD_DIR))/rtl/$${f##*/}; { echo '`define MILLRACE_DSP48E2'; cat $$f; } >$$c; f=$$c; fi; echo $$f; \
 	  done >$(CARD_DIR)/sources
-	@printf '%s\n' $(abspath $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/*/*.svh) $(CORE_PORTS) $(BUNDLES)) >>$(CARD_DIR)/sources
+	@printf '%s\n' $(abspath $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/*/*.svh) $(CORE_PORTS) $(BUNDLES) $(ROMS)) >>$(CARD_DIR)/sources
 	@echo "$(CARD_DIR): kernel.xml, millrace_kernel.v, sources ($$(wc -l <$(CARD_DIR)/sources) files)"
 # With UPDATE=1 the second kernel, millrace_update, is compiled by Vitis HLS and linked beside the engine.
 UPDATE_XO    = $(if $(UPDATE),$(CARD_DIR)/millrace_update.xo)
@@ -142,7 +142,7 @@ xclbin: known-card
 	@for t in vivado v++; do command -v $$t >/dev/null || { echo "make xclbin: $$t is not on the path: source the settings64.sh of Vitis" >&2; exit 1; }; done
 	@$(MAKE) --no-print-directory card-files PLATFORM=$(PLATFORM) && mkdir -p $(BUILD)/xrt
 	vivado -mode batch -nojournal -log $(CARD_DIR)/vivado.log -source rtl/kernel/package/package_kernel.tcl -tclargs \
-	  $(abspath $(CARD_DIR)/millrace.xo) $(abspath $(CARD_DIR)/kernel.xml) $(PART_$(CARD)) $(abspath $(CARD_DIR)) "$(abspath rtl/common rtl/fp $(BUILD)/gen)" \
+	  $(abspath $(CARD_DIR)/millrace.xo) $(abspath $(CARD_DIR)/kernel.xml) $(PART_$(CARD)) $(abspath $(CARD_DIR)) "$(abspath rtl/common $(BUILD)/gen)" \
 	  $$(cat $(CARD_DIR)/sources)
 	$(if $(UPDATE),v++ -c -t hw --platform $(PLATFORM) --kernel_frequency $(CARD_MHZ) -k millrace_update -Ihls --temp_dir $(CARD_DIR)/hls -o $(UPDATE_XO) hls/millrace_update.cpp)
 	v++ -t hw --link --platform $(PLATFORM) --kernel_frequency $(CARD_MHZ) --config rtl/kernel/package/$(CARD).cfg $(if $(UPDATE),--config rtl/kernel/package/update-$(CARD).cfg) $(FLOORPLAN_$(CARD)) --temp_dir $(CARD_DIR)/link \

@@ -9,7 +9,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mapfile -t files < <(echo "$build/gen/mr_pkg.sv"; grep -v '^ *\(//.*\)\?$' rtl/filelist.f)
 params=$(awk -v config=tiny -f rtl/spec/gen_configs.awk rtl/spec/configs.def | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')
-yosys -q -p "read_verilog -sv -Irtl/common -Irtl/fp -I$build/gen ${files[*]}; chparam $params millrace_core; \
+yosys -q -p "read_verilog -sv -Irtl/common -I$build/gen ${files[*]}; chparam $params millrace_core; \
     hierarchy -check -top millrace_core; proc; opt -fast; tee -q -o $tmp/stat stat -width" >"$tmp/log" 2>&1 ||
     { tail -5 "$tmp/log" >&2; exit 1; }
 # A module of several sets of parameters has a line for each, in the order of their sizes.

@@ -11,21 +11,21 @@ kernel() { # config [ports]
 }
 for c in $configs; do
     kernel "$c" &&
-        verilator --lint-only -Wall --top-module mr_kernel_sim -Irtl/common -Irtl/fp "-I$build/gen" "${files[@]}" \
+        verilator --lint-only -Wall --top-module mr_kernel_sim -Irtl/common "-I$build/gen" "${files[@]}" \
             "$tmp/millrace_kernel.v" "$tmp/mr_kernel_sim.sv" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
     tap $? "verilator -Wall: millrace_kernel, $c" "$tmp/v"
 done
 # The PCI function's inside, for the smallest and the largest.
 for c in tiny u280; do
     # shellcheck disable=SC2046
-    verilator --lint-only -Wall --top-module millrace_pcie $(params "$c") -Irtl/common -Irtl/fp "-I$build/gen" "${files[@]}" >"$tmp/v" 2>&1 &&
+    verilator --lint-only -Wall --top-module millrace_pcie $(params "$c") -Irtl/common "-I$build/gen" "${files[@]}" >"$tmp/v" 2>&1 &&
         [ ! -s "$tmp/v" ]
     tap $? "verilator -Wall: millrace_pcie, $c" "$tmp/v"
 done
 for define in MILLRACE_NONE MILLRACE_VIEW MILLRACE_CLK_GATE MILLRACE_ASSERT; do
     for c in tiny tinyt; do # without and with TRAIN
         # shellcheck disable=SC2046
-        verilator --lint-only -Wall -D$define --top-module millrace_core $(params $c) -Irtl/common -Irtl/fp "-I$build/gen" \
+        verilator --lint-only -Wall -D$define --top-module millrace_core $(params $c) -Irtl/common "-I$build/gen" \
             "${files[@]}" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
         tap $? "verilator -Wall: millrace_core, $c, $define" "$tmp/v"
     done
@@ -33,7 +33,7 @@ done
 # GPT-3's 175 billion parameters are 12288 wide. No configuration is; the parameters allow it.
 wide=$(params sim | sed 's/\(D_MAX\|W_MAX\)=[0-9]*/\1=12288/g; s/ACT_WORDS=[0-9]*/ACT_WORDS=4096/; s/QKV_WORDS=[0-9]*/QKV_WORDS=1024/')
 # shellcheck disable=SC2086
-verilator --lint-only -Wall --top-module millrace_core $wide -Irtl/common -Irtl/fp "-I$build/gen" "${files[@]}" >"$tmp/v" 2>&1 &&
+verilator --lint-only -Wall --top-module millrace_core $wide -Irtl/common "-I$build/gen" "${files[@]}" >"$tmp/v" 2>&1 &&
     [ ! -s "$tmp/v" ] && grep -q 'D_MAX=12288 .*W_MAX=12288' <<<"$wide"
 tap $? "verilator -Wall: millrace_core with rows of 12288" "$tmp/v"
 
@@ -49,10 +49,10 @@ for f in "$build"/gen/core_*.svh; do
     o=$(basename "$f" .svh)
     awk -v out="$o" -f rtl/spec/gen_ports.awk "$tmp/ports/core_ports.def" >"$tmp/ports/$o.svh"
 done
-cp "$build/gen/mr_bundles.svh" "$tmp/ports/"
+cp "$build"/gen/{mr_bundles,rom_*}.svh "$tmp/ports/"
 kernel tiny "$tmp/ports/core_ports.def"
 more() { # top files..: every warning but that nobody drives or reads the new ports
-    verilator --lint-only -Wall -Wno-UNDRIVEN -Wno-UNUSED --top-module "$1" -Irtl/common -Irtl/fp "-I$tmp/ports" "${@:2}"
+    verilator --lint-only -Wall -Wno-UNDRIVEN -Wno-UNUSED --top-module "$1" -Irtl/common "-I$tmp/ports" "${@:2}"
 }
 mapfile -t rest < <(printf '%s\n' "${files[@]}" | grep -v '^rtl/millrace_core.sv$')
 {
@@ -75,7 +75,7 @@ tap $? "and the Vitis kernel passes it on" "$tmp/v"
 for c in tinyt tiny; do
     kernel $c
     iverilog -g2012 -Wall -Wno-timescale -Wno-sensitivity-entire-vector -Wno-sensitivity-entire-array \
-        -t null -Irtl/common -Irtl/fp "-I$build/gen" -s millrace_kernel -s millrace_pcie "${files[@]}" "$tmp/millrace_kernel.v" >"$tmp/i" 2>&1
+        -t null -Irtl/common "-I$build/gen" -s millrace_kernel -s millrace_pcie "${files[@]}" "$tmp/millrace_kernel.v" >"$tmp/i" 2>&1
     status=$?
     grep -v ': sorry: constant selects in always_' "$tmp/i" >"$tmp/i2"
     [ $status = 0 ] && ! grep -q -i 'error\|sorry' "$tmp/i2"
@@ -101,7 +101,7 @@ tap $? "iverilog and verilator -Wall: mr_pe and mr_attn_mac in DSP48E2" "$tmp/i"
         sed "s/^module millrace_kernel\b/module millrace_kernel_$c/" "$tmp/millrace_kernel.v" >"$tmp/kernel_$c.v"
         echo "read_verilog -sv $tmp/kernel_$c.v"
     done
-    echo "read_verilog -sv -Irtl/common -Irtl/fp -I$build/gen ${files[*]} $tmp/tops.v"
+    echo "read_verilog -sv -Irtl/common -I$build/gen ${files[*]} $tmp/tops.v"
     echo "hierarchy -check -top tops; proc"
     for top in millrace_kernel_tiny millrace_kernel_tinyt millrace_pcie; do echo "select -assert-min 1 tops/t:*$top*"; done
     echo "select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr"

@@ -31,7 +31,7 @@ everything() {
     done
     # shellcheck disable=SC2086
     verilator --cc --prefix Vdut --top-module "$top" $params -Wall --x-assign unique --x-initial unique -O3 \
-        "${checks[@]}" --output-split 0 -Irtl/common -Irtl/fp "-I$build/gen" -Mdir "$dir" "$build/gen/mr_pkg.sv" "${rtl[@]}"
+        "${checks[@]}" --output-split 0 -Irtl/common "-I$build/gen" -Mdir "$dir" "$build/gen/mr_pkg.sv" "${rtl[@]}"
     for f in "$dir"/Vdut*.cpp "tests/rtl/$bench/tb.cpp"; do echo "#include \"$f\""; done >"$dir/all.cc"
     root=$(verilator -V | awk '$1 == "VERILATOR_ROOT" && !seen++ { print $3 }')
     "$cxx" -std=c++20 -O1 "-DVARIANT_$variant" "-DVM_COVERAGE=${BENCH_COVERAGE:-0}" "${include[@]}" "-I$dir" -isystem "$root/include" -isystem "$root/include/vltstd" \

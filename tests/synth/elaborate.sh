@@ -16,7 +16,7 @@ mkdir -p "$dir"
 rm -f "$dir"/*.il "$dir/modules" "$dir/key"
 echo "# $config: Yosys reads ${#files[@]} files, in up to half a minute"
 inlined=$(basename -s .sv rtl/common/*.sv | sed 's/.*/setattr -mod -unset keep_hierarchy *&*;/')
-nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv ${defines-} -Irtl/common -Irtl/fp -I$build/gen $build/gen/mr_pkg.sv ${files[*]}
+nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv ${defines-} -Irtl/common -I$build/gen $build/gen/mr_pkg.sv ${files[*]}
     read_verilog -lib +/xilinx/cells_xtra.v
     chparam $params millrace_core
     hierarchy -check -purge_lib -top millrace_core

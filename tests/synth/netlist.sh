@@ -33,7 +33,7 @@ netlist() { # bench variant flags
     params=$(sed 's/-D[A-Z_0-9]*//g; s/-G\([A-Z_0-9]*\)=/-set \1 /g; s/^ *//; s/ *$//' <<<"$params")
     srcs=${srcs//tests\/synth\/dsp48e2.v/}
     [ -z "$params" ] || params="chparam $params $top;"
-    nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/common -Irtl/fp -I$build/gen $defines $build/gen/mr_pkg.sv $srcs; $params hierarchy -top $top; setattr -unset rom_style m:*; \
+    nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/common -I$build/gen $defines $build/gen/mr_pkg.sv $srcs; $params hierarchy -top $top; setattr -unset rom_style m:*; \
         synth_xilinx -family xcup $3 -flatten -nobram -noiopad -noclkbuf -top $top; opt_merge -share_all t:INV; opt_clean; rename -top $top; \
         check -assert; tee -o $dir/$1@$2.stat stat -tech xilinx; \
         techmap -map tests/synth/carry.v; splitnets; clean; write_verilog -noattr $dir/$1@$2.v" >/dev/null 2>&1

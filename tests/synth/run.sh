@@ -34,7 +34,7 @@ whole() {
     # Not again when nothing has changed since.
     if [ -s "$dir/tiny.stat" ] && [ -z "$(find rtl "$build/gen" tests/synth/run.sh -newer "$dir/tiny.stat" -type f | head -1)" ]; then
         tap 0 "tiny synthesises (nothing changed since the last time)"
-    elif rm -f "$dir/tiny.stat" && nice -n 10 yosys -q -l "$dir/tiny.log" -p "read_verilog -sv -DMILLRACE_DSP48E2 -Irtl/common -Irtl/fp -I$build/gen ${files[*]}; chparam $params millrace_core; \
+    elif rm -f "$dir/tiny.stat" && nice -n 10 yosys -q -l "$dir/tiny.log" -p "read_verilog -sv -DMILLRACE_DSP48E2 -Irtl/common -I$build/gen ${files[*]}; chparam $params millrace_core; \
         synth_xilinx $flags -top millrace_core; tee -o $dir/tiny.new stat -tech xilinx" >"$dir/tiny.out" 2>&1; then
         mv "$dir/tiny.new" "$dir/tiny.stat"
         tap 0 "tiny synthesises"
@@ -88,7 +88,7 @@ $units || whole
 unit() { # label top params files..
     local label=$1 top=$2 params=$3
     shift 3
-    nice -n 10 yosys -q -l "$dir/$top.log" -p "read_verilog -sv -Irtl/common -Irtl/fp -I$build/gen $*; ${params:+chparam $params $top;} \
+    nice -n 10 yosys -q -l "$dir/$top.log" -p "read_verilog -sv -Irtl/common -I$build/gen $*; ${params:+chparam $params $top;} \
         synth_xilinx $flags -flatten -top $top; rename -top $top; tee -o $dir/$top.stat stat -tech xilinx" >"$dir/$top.out" 2>&1 &&
         printf '%s\t%s\n' "$label" "$top" >"$dir/row" &&
         awk -v rows="$dir/row" -f tests/synth/cells.awk -f tests/synth/table.awk "$dir/$top.stat" >>"$dir/unit.rows" 2>>"$dir/$top.out"

@@ -129,7 +129,7 @@ if {![info complete [read \$f]]} { error incomplete }
 close \$f
 source \$script
 END
-    tclsh "$work/stub.tcl" rtl/kernel/package/package_kernel.tcl "$work/a.xo" "$dir/kernel.xml" part "$work" rtl/fp \
+    tclsh "$work/stub.tcl" rtl/kernel/package/package_kernel.tcl "$work/a.xo" "$dir/kernel.xml" part "$work" rtl/common \
         $(cat "$dir/sources") >"$work/calls" || return 1
     [ "$(grep -c '^ipx::associate_bus_interfaces ' "$work/calls")" = 10 ] && # 8 channels, host, control
         grep -q "^package_xo -xo_path $work/a.xo -kernel_name millrace_kernel -ip_directory $work/ip -kernel_xml" "$work/calls" &&
