@@ -9,7 +9,8 @@ if [ ! -e "$kdir/Makefile" ]; then
     echo "driver/build.sh: no kernel headers in $kdir; install linux-headers-$(uname -r), or give KDIR=" >&2
     exit 1
 fi
-rm -rf "$out" && mkdir -p "$out" && cp -r driver/. "$out/" || exit 1
+rm -rf "$out" && mkdir -p "$out" && cp -r driver/. "$out/" &&
+    awk -f driver/gen_hw.awk rtl/spec/device.def rtl/spec/pcie.def >"$out/millrace_hw.h" || exit 1
 out=$(cd "$out" && pwd)
 make --no-print-directory -s -C "$kdir" M="$out" W=1 "$@" modules >"$out/build.log" 2>&1
 status=$?

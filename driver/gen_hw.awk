@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# rtl/spec/device.def and pcie.def -> driver/millrace_hw.h, what the driver needs of them.
+# rtl/spec/device.def and pcie.def -> millrace_hw.h, what the driver needs of them.
 function hex(v) { return v ~ /^0x/ ? tolower(v) : v }
 function emit(name, value) { printf "#define %-28s %s\n", name, hex(value) }
 BEGIN {

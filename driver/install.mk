@@ -13,11 +13,17 @@ DRIVER_DOC   = $(DOCDIR)/driver
 DRIVER_FILES = $(wildcard driver/*.c driver/*.h) driver/Kbuild driver/include/uapi/millrace.h $(wildcard driver/LICENSES/*)
 INSTALL_KDIR = $(if $(filter command environment,$(firstword $(origin KDIR))),$(KDIR),/lib/modules/$(shell uname -r)/build)
 
+# The constants of rtl/spec, of which the driver has its own header.
+$(BUILD)/gen/millrace_hw.h: driver/gen_hw.awk rtl/spec/device.def rtl/spec/pcie.def
+	@mkdir -p $(@D)
+	@awk -f $^ >$@.tmp && mv $@.tmp $@
+
 .PHONY: dkms driver-stage install-module install-driver uninstall-driver
 ## dkms: the driver's sources as dkms wants them, in build/dkms/millrace-VERSION
-dkms:
+dkms: $(BUILD)/gen/millrace_hw.h
 	@rm -rf $(BUILD)/dkms/$(DKMS_NAME) && mkdir -p $(BUILD)/dkms/$(DKMS_NAME)
 	@cd driver && cp -r --parents -t $(abspath $(BUILD))/dkms/$(DKMS_NAME) $(DRIVER_FILES:driver/%=%)
+	@cp $< $(BUILD)/dkms/$(DKMS_NAME)/
 	@sed 's/@VERSION@/$(VERSION)/' driver/dkms.conf.in >$(BUILD)/dkms/$(DKMS_NAME)/dkms.conf
 
 # Everything but the module, under its final path: what is installed, and what is removed.

@@ -20,7 +20,7 @@ $(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_t
 $(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass: | $(BUILD)/sim/tinyt/libmillrace-sim-tinyt-view.so
 # The driver's logic that needs no kernel, with its types.
 UNIT_EXTRA_test_driver_check := -Itests/driver/kernel driver/check.c driver/scrub.c
-$(BUILD)/unit/test_driver_check: driver/check.c driver/check.h driver/scrub.c driver/scrub.h driver/millrace_hw.h
+$(BUILD)/unit/test_driver_check: driver/check.c driver/check.h driver/scrub.c driver/scrub.h $(BUILD)/gen/millrace_hw.h
 # -g1: lines for the sanitizers' reports, and a third less time to compile than -g.
 SAN       ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1
 

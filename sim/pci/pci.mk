@@ -49,11 +49,9 @@ $(VM_BUILD)/vmlinuz: $(VM_BUILD)/release
 	@BUILD=$(BUILD) sim/pci/guest/kernel.sh $(KREL)
 
 DRIVER_SRC := $(shell find driver -type f)
-$(BUILD)/driver/millrace.ko: $(DRIVER_SRC) $(VM_BUILD)/release
+$(BUILD)/driver/millrace.ko: $(DRIVER_SRC) $(BUILD)/gen/millrace_hw.h $(VM_BUILD)/release
 	@echo "KO    $@ (the kernel module: a minute or two)"
-	@rm -rf $(BUILD)/driver && mkdir -p $(BUILD)/driver && cp -r driver/. $(BUILD)/driver/
-	@$(MAKE) --no-print-directory -s -C $(KDIR) M=$(abspath $(BUILD)/driver) W=1 modules >$(BUILD)/driver/build.log 2>&1 || { tail -40 $(BUILD)/driver/build.log; exit 1; }
-	@if grep -E 'warning|error' $(BUILD)/driver/build.log; then exit 1; fi
+	@driver/build.sh $(KDIR) $(BUILD)/driver
 ## driver: the kernel module, for the installed headers (KDIR=)
 driver: $(BUILD)/driver/millrace.ko
 

@@ -11,7 +11,7 @@ kernels() { BUILD=${BUILD:-build} tests/driver/kernels.sh "$1" 2>"$work/why" || 
 skip() { ok "$1 # SKIP $2" true; }
 # plant FILE SED: a copy of the driver with one fault.
 plant() {
-    rm -rf "$planted" && cp -r "$driver" "$planted" || return 1
+    rm -rf "$planted" && cp -r "$driver" "$planted" && cp "${BUILD:-build}/gen/millrace_hw.h" "$planted/" || return 1
     sed -i "$2" "$planted/$1"
     ! cmp -s "$planted/$1" "$driver/$1" || { echo "# nothing to plant in $1"; return 1; }
 }
