@@ -181,7 +181,7 @@ int mr_model_compare_weights(const struct mr_model *model, const char *dir,
     struct mr_checkpoint *checkpoint;
     *list = NULL;
     *count = 0;
-    int rc = mr_checkpoint_open_either(&checkpoint, dir, err);
+    int rc = mr_checkpoint_open(&checkpoint, dir, MR_EITHER, NULL, err);
     if (rc == 0)
         rc = mr_report(&model->packed, checkpoint, &mr_device_stop, list, count, err);
     mr_checkpoint_close(checkpoint);

@@ -116,7 +116,7 @@ static int open_store(struct mr_trainer *t, const char *dir, const struct mr_tra
     struct mr_store_options options = {.stop = &mr_device_stop};
     struct mr_checkpoint *model;
     struct mr_config expected;
-    int rc = opt->model ? mr_checkpoint_open_either(&model, opt->model, err) : 0;
+    int rc = opt->model ? mr_checkpoint_open(&model, opt->model, MR_EITHER, NULL, err) : 0;
     if (rc == 0 && opt->model) {
         expected = mr_config_to_train(mr_checkpoint_config(model));
         options.expected = &expected;
@@ -186,7 +186,7 @@ int mr_trainer_check(const char *model, const char *device, const struct mr_trai
 {
     struct mr_config config;
     opt = opt ? opt : &usual;
-    int rc = mr_config_load_either_from(&config, model, err);
+    int rc = mr_config_load_from(&config, model, err);
     config = mr_config_to_train(&config);
     if (rc == 0)
         rc = mr_config_set_positions(&config, opt->positions, err);

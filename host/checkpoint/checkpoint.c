@@ -240,10 +240,7 @@ static int add_adapter(struct mr_checkpoint *c, const char *dir, struct mr_error
     return rc;
 }
 
-// Of config.json: which kinds of models it takes.
-typedef int load_config(struct mr_config *config, const char *path, struct mr_error *err);
-
-static int open_checkpoint(struct mr_checkpoint *c, const char *dir, load_config *load,
+static int open_checkpoint(struct mr_checkpoint *c, const char *dir, enum mr_wanted wanted,
                            struct mr_error *err)
 {
     char *path = mr_path_join(dir, "config.json", err);
@@ -255,7 +252,7 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, load_config
         rc = mr_fail(err, MR_ERR_IO, "%s: %s; give the directory of a Hugging Face checkpoint", dir,
                      access(dir, F_OK) < 0 ? "there is no such directory" : "has no config.json");
     if (!rc)
-        rc = load(&c->config, path, err);
+        rc = mr_config_load(&c->config, path, wanted, err);
     free(path);
     if (rc)
         return rc;
@@ -276,14 +273,14 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, load_config
     return rc;
 }
 
-static int open_kind(struct mr_checkpoint **checkpoint, const char *dir, load_config *load,
-                     const char *adapter, struct mr_error *err)
+int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, enum mr_wanted wanted,
+                       const char *adapter, struct mr_error *err)
 {
     *checkpoint = NULL;
     struct mr_checkpoint *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
-    int rc = open_checkpoint(c, dir, load, err);
+    int rc = open_checkpoint(c, dir, adapter ? MR_DECODER : wanted, err);
     if (rc == MR_ERR_FORMAT || rc == MR_ERR_IO || rc == MR_ERR_UNSUPPORTED)
         (void)mr_advise(err, "fetch the files again, or save the model anew with transformers");
     if (!rc && adapter)
@@ -296,29 +293,6 @@ static int open_kind(struct mr_checkpoint **checkpoint, const char *dir, load_co
     }
     *checkpoint = c;
     return 0;
-}
-
-int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err)
-{
-    return open_kind(checkpoint, dir, mr_config_load, NULL, err);
-}
-
-int mr_checkpoint_open_adapted(struct mr_checkpoint **checkpoint, const char *dir,
-                               const char *adapter, struct mr_error *err)
-{
-    return open_kind(checkpoint, dir, mr_config_load, adapter, err);
-}
-
-int mr_checkpoint_open_encoder(struct mr_checkpoint **checkpoint, const char *dir,
-                               struct mr_error *err)
-{
-    return open_kind(checkpoint, dir, mr_config_load_encoder, NULL, err);
-}
-
-int mr_checkpoint_open_either(struct mr_checkpoint **checkpoint, const char *dir,
-                              struct mr_error *err)
-{
-    return open_kind(checkpoint, dir, mr_config_load_either, NULL, err);
 }
 
 const struct mr_tensor *mr_checkpoint_head(const struct mr_checkpoint *checkpoint, int i)

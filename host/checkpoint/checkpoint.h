@@ -17,22 +17,12 @@ enum mr_checkpoint_kind { MR_CHECKPOINT_SAFETENSORS, MR_CHECKPOINT_TORCH };
 // Of several forms the one is taken that transformers takes: safetensors before PyTorch, a single
 // file before shards.
 // On success the caller owns *checkpoint until mr_checkpoint_close(); on failure it is NULL.
-int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err);
-
-// The same with a PEFT adapter's pairs added to the matrices that they are of (lora.h), which are
-// fp32 in memory then. NULL: without.
-int mr_checkpoint_open_adapted(struct mr_checkpoint **checkpoint, const char *dir,
-                               const char *adapter, struct mr_error *err);
-
-// The same as the first for an encoder (BERT), which the above refuses, and for nothing else. Which
-// heads it has is in its configuration: each is complete, and those of its class ("architectures")
-// are there.
-int mr_checkpoint_open_encoder(struct mr_checkpoint **checkpoint, const char *dir,
-                               struct mr_error *err);
-
-// Of both kinds.
-int mr_checkpoint_open_either(struct mr_checkpoint **checkpoint, const char *dir,
-                              struct mr_error *err);
+// Of an encoder, which heads it has is in its configuration: each is complete, and those of its
+// class ("architectures") are there.
+// `adapter`: NULL, or a PEFT adapter of a decoder, whatever is wanted. Its pairs are added to the
+// matrices that they are of (lora.h), which are fp32 in memory then.
+int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, enum mr_wanted wanted,
+                       const char *adapter, struct mr_error *err);
 
 // Tensor i of the architecture's heads; NULL if the model does not have that head.
 const struct mr_tensor *mr_checkpoint_head(const struct mr_checkpoint *checkpoint, int i);

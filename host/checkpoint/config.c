@@ -344,8 +344,8 @@ int mr_config_parse(struct mr_config *config, const void *text, size_t size, enu
     return other ? refuse_kind(config, where, err) : rc;
 }
 
-static int load_kind(struct mr_config *config, const char *path, enum mr_wanted wanted,
-                     struct mr_error *err)
+int mr_config_load(struct mr_config *config, const char *path, enum mr_wanted wanted,
+                   struct mr_error *err)
 {
     *config = (struct mr_config){0};
     struct mr_file file;
@@ -357,28 +357,13 @@ static int load_kind(struct mr_config *config, const char *path, enum mr_wanted 
     return rc;
 }
 
-int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err)
-{
-    return load_kind(config, path, MR_DECODER, err);
-}
-
-int mr_config_load_encoder(struct mr_config *config, const char *path, struct mr_error *err)
-{
-    return load_kind(config, path, MR_ENCODER, err);
-}
-
-int mr_config_load_either(struct mr_config *config, const char *path, struct mr_error *err)
-{
-    return load_kind(config, path, MR_EITHER, err);
-}
-
-int mr_config_load_either_from(struct mr_config *config, const char *dir, struct mr_error *err)
+int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err)
 {
     *config = (struct mr_config){0};
     char *path = mr_path_join(dir, "config.json", err);
     if (!path)
         return MR_ERR_MEMORY;
-    int rc = load_kind(config, path, MR_EITHER, err);
+    int rc = mr_config_load(config, path, MR_EITHER, err);
     free(path);
     return rc;
 }

@@ -11,22 +11,18 @@
 // Whether token `id` ends a text: any of the ids that config.json gives, as in transformers.
 bool mr_config_is_eos(const struct mr_config *c, int id);
 
+// Which models a caller takes: those that write text, encoders (BERT), both. Of others it is said
+// what runs them.
+enum mr_wanted { MR_DECODER, MR_ENCODER, MR_EITHER };
+
 // Reads config.json at `path`. Its model_type names the architecture, whose description
 // (host/model/model.h) says which keys there are. Refuses architectures that are not known, and
 // every setting that would change the computation. Keys that do not change inference (dropout,
 // dtype, versions) are ignored.
-int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err);
-
-// The same of an encoder (BERT), which the function above refuses; other architectures are refused.
-int mr_config_load_encoder(struct mr_config *config, const char *path, struct mr_error *err);
-// Of both kinds: mr_arch.encoder says which it is.
-int mr_config_load_either(struct mr_config *config, const char *path, struct mr_error *err);
-// That of a directory.
-int mr_config_load_either_from(struct mr_config *config, const char *dir, struct mr_error *err);
-
-// Which models a caller takes.
-enum mr_wanted { MR_DECODER, MR_ENCODER, MR_EITHER };
-
+int mr_config_load(struct mr_config *config, const char *path, enum mr_wanted wanted,
+                   struct mr_error *err);
+// That of a directory, of either kind.
+int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err);
 // A config.json in memory; `where` names it in messages.
 int mr_config_parse(struct mr_config *config, const void *text, size_t size, enum mr_wanted wanted,
                     const char *where, struct mr_error *err);

@@ -52,15 +52,6 @@ static void take_tables(struct mr_packed *packed)
             packed->heads[i] = *mr_checkpoint_head(packed->checkpoint, i);
 }
 
-static int open_checkpoint(struct mr_checkpoint **checkpoint, const char *dir,
-                           const struct mr_pack_options *opt, struct mr_error *err)
-{
-    if (opt->adapter || opt->wanted == MR_DECODER)
-        return mr_checkpoint_open_adapted(checkpoint, dir, opt->adapter, err);
-    return opt->wanted == MR_ENCODER ? mr_checkpoint_open_encoder(checkpoint, dir, err)
-                                     : mr_checkpoint_open_either(checkpoint, dir, err);
-}
-
 // How an encoder's texts become rows.
 static int take_pooling(struct mr_packed *packed, const char *dir, struct mr_error *err)
 {
@@ -79,7 +70,7 @@ static int open_model(struct mr_packed *packed, const char *dir, const struct mr
 {
     *packed = (struct mr_packed){
         .format = opt->format, .smooth = opt->smooth, .calibrated = opt->calibrate != NULL};
-    int rc = open_checkpoint(&packed->checkpoint, dir, opt, err);
+    int rc = mr_checkpoint_open(&packed->checkpoint, dir, opt->wanted, opt->adapter, err);
     if (rc < 0)
         return rc;
     take_tables(packed);

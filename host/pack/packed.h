@@ -44,7 +44,7 @@ struct mr_pack_options {
     enum mr_wanted wanted; // an adapter is of a decoder, whatever this says
     bool verify;           // packed files to be described: the checksums of all tensors
     const char *calibrate; // NULL: each block is rounded for itself; else as mr_calibration_open()
-    const char *adapter;   // NULL, or that of a directory: mr_checkpoint_open_adapted()
+    const char *adapter;   // NULL, or that of a directory: mr_checkpoint_open()
     // Called now and then, by the caller's thread, with bytes of the checkpoint (or of a packed
     // file that is checked) done and in all; a non-zero return stops with MR_ERR_INTERRUPTED. May
     // be NULL.

@@ -153,21 +153,3 @@ const struct mr_tensor *mr_unpacked_item(const struct mr_unpacked *u, int layer,
             return &u->entries[i].tensor;
     return NULL;
 }
-
-const struct mr_tensor *mr_unpacked_find(const struct mr_unpacked *u, int layer, const char *name)
-{
-    const struct mr_config *c = &u->packed->config;
-    const struct mr_arch *arch = mr_arch_of(c);
-    char known[MR_NAME];
-    for (int i = 0; layer < 0 && i < arch->tables.count; i++)
-        if (strcmp(mr_tensor_name(c, -1, &arch->tables.items[i], MR_WEIGHT, known), name) == 0)
-            return mr_packed_table(u->packed, i);
-    for (int i = 0; i < u->count; i++) {
-        const struct entry *e = &u->entries[i];
-        // The name within a block has no number.
-        if (e->layer == (layer < 0 ? c->n_layer : layer) && (layer < 0 || layer < c->n_layer) &&
-            strcmp(mr_tensor_name(c, -1, e->item, e->part, known), name) == 0)
-            return &e->tensor;
-    }
-    return NULL;
-}

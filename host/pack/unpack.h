@@ -16,8 +16,3 @@ void mr_unpacked_close(struct mr_unpacked *unpacked); // NULL is allowed
 // own. NULL if there is no such tensor.
 const struct mr_tensor *mr_unpacked_item(const struct mr_unpacked *unpacked, int layer,
                                          const struct mr_item *item, enum mr_part part);
-
-// By name, as mr_checkpoint_tensor() (layer -1) and mr_checkpoint_layer_tensor() take it; a tied
-// name is the table's.
-const struct mr_tensor *mr_unpacked_find(const struct mr_unpacked *unpacked, int layer,
-                                         const char *name);

@@ -21,13 +21,8 @@ int mr_plan_model_of(struct mr_config *model, enum mr_format *format, const char
     if (strncmp(path, synthetic, sizeof synthetic - 1) == 0)
         return mr_synthetic_parse(path + sizeof synthetic - 1, model, &seed, err);
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        char config[4096];
-        int n = snprintf(config, sizeof config, "%s/config.json", path);
-        if (n < 0 || (size_t)n >= sizeof config)
-            return mr_fail(err, MR_ERR_USAGE, "the path of the model is too long");
-        return mr_config_load_either(model, config, err);
-    }
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return mr_config_load_from(model, path, err);
     struct mr_packed packed;
     struct mr_pack_options options = {.describe = true,
                                       .wanted = MR_EITHER}; // its weights are not used

@@ -73,7 +73,7 @@ int mr_adapter_open_base(struct mr_adapter *a, const struct mr_config *config, c
                          uint32_t origin, struct mr_error *err)
 {
     uint32_t is = 0;
-    int rc = mr_checkpoint_open(&a->base, dir, err);
+    int rc = mr_checkpoint_open(&a->base, dir, MR_DECODER, NULL, err);
     if (rc < 0)
         return mr_fail_in(err, "the model of the adapter's state");
     struct mr_config own = *mr_checkpoint_config(a->base);

@@ -334,7 +334,7 @@ int mr_store_open(struct mr_store **store, const char *dir, const struct mr_stor
     int rc = mr_volume_open(&volume, dir, err);
     if (rc < 0)
         return rc;
-    rc = mr_config_load_either_from(&config, dir, err);
+    rc = mr_config_load_from(&config, dir, err);
     config = mr_config_to_train(&config);
     if (rc == 0)
         rc = read_adapter(&adapter, dir, &config, err);
@@ -446,7 +446,7 @@ int mr_store_create(const char *dir, const char *from, const struct mr_store_opt
     struct mr_directory d;
     int rc = refuse_headless(dir, err);
     if (rc == 0)
-        rc = mr_checkpoint_open_either(&checkpoint, from, err);
+        rc = mr_checkpoint_open(&checkpoint, from, MR_EITHER, NULL, err);
     if (rc < 0)
         return rc;
     rc = mr_directory_open(&d, dir, options->stop, err);

@@ -16,7 +16,7 @@ static int open_store(struct mr_trial *t, struct mr_error *err)
     uint64_t size[MR_V_FILES];
     if (!o->weights) // zeros, which take no memory
         return mr_store_mirror(&t->store, o->config, 0, err);
-    int rc = mr_checkpoint_open(&checkpoint, o->weights, err);
+    int rc = mr_checkpoint_open(&checkpoint, o->weights, MR_DECODER, NULL, err);
     if (rc < 0)
         return rc;
     rc = mr_store_sizes(o->config, 0, size, err);

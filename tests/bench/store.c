@@ -210,7 +210,7 @@ static void open_on(struct mr_store **s, struct mr_volume *v, const struct mr_co
     struct mr_checkpoint *checkpoint;
     struct mr_store_options options = {.threads = threads};
     check(mr_synthetic_write(dir, c, 1, &err), &err);
-    check(mr_checkpoint_open(&checkpoint, dir, &err), &err);
+    check(mr_checkpoint_open(&checkpoint, dir, MR_DECODER, NULL, &err), &err);
     check(mr_store_open_volume(s, v, c, checkpoint, &options, &err), &err);
     mr_checkpoint_close(checkpoint);
     for (size_t i = 0; i < mr_tensor_specs(c); i++)

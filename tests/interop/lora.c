@@ -22,7 +22,7 @@ struct adapter {
 
 static int open_all(struct adapter *a, const char *model, const char *dir, struct mr_error *err)
 {
-    int rc = mr_checkpoint_open(&a->checkpoint, model, err);
+    int rc = mr_checkpoint_open(&a->checkpoint, model, MR_DECODER, NULL, err);
     if (rc < 0)
         return rc;
     a->config = mr_checkpoint_config(a->checkpoint);

@@ -34,7 +34,7 @@ static int open_all(struct training *t, const char *model, const char *device, i
     const struct mr_pass_options pass = {.rows = rows};
     struct mr_volume *volume;
     uint64_t size[MR_V_FILES];
-    int rc = mr_checkpoint_open(&t->checkpoint, model, err);
+    int rc = mr_checkpoint_open(&t->checkpoint, model, MR_DECODER, NULL, err);
     const struct mr_config *config = rc == 0 ? mr_checkpoint_config(t->checkpoint) : NULL;
     if (rc == 0)
         rc = mr_store_sizes(config, 0, size, err);

@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     mr_model_get_info(model, &info);
     check(train_data_make(&d, model, (const char *)text.data, text.size, WINDOW, 0.1, seed, &err));
     printf("%s,%llu,unigram,%.6f\n", name, (unsigned long long)seed, unigram(&d, info.vocab_size));
-    check(mr_checkpoint_open(&checkpoint, from, &err));
+    check(mr_checkpoint_open(&checkpoint, from, MR_DECODER, NULL, &err));
     check(mr_loop_open(&loop, checkpoint, &o, &err));
     check(mr_trainer_create(state, from, 0, &err));
     check(mr_trainer_open(&trainer, state, argc > 9 ? argv[9] : "model:sim,train", &options, &err));

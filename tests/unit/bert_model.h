@@ -107,7 +107,7 @@ static int bert_write(struct bert_file *w, const char *dir, const char *config)
     char path[600];
     (void)snprintf(path, sizeof path, "%s/config.json", dir);
     if (bert_file(dir, "config.json", config, strlen(config)) ||
-        mr_config_load_encoder(&c, path, &err)) {
+        mr_config_load(&c, path, MR_ENCODER, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }

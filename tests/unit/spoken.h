@@ -25,7 +25,7 @@ struct spoken {
 static inline void spoken_open(struct spoken *s, const char *model, int rows)
 {
     struct mr_error err = {0};
-    check(mr_checkpoint_open(&s->checkpoint, model, &err), &err);
+    check(mr_checkpoint_open(&s->checkpoint, model, MR_DECODER, NULL, &err), &err);
     s->config = mr_checkpoint_config(s->checkpoint);
     check(mr_params_new(&s->weights, s->config, &err), &err);
     check(mr_params_read(&s->weights, s->checkpoint, &err), &err);

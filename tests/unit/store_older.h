@@ -62,7 +62,7 @@ static inline void make_older_in(const char *dir, uint32_t version)
     struct mr_config config;
     struct mr_store_layout l;
     struct mr_volume *v;
-    check(mr_config_load_either_from(&config, dir, &err), &err);
+    check(mr_config_load_from(&config, dir, &err), &err);
     check(mr_store_layout_make(&l, &config, &err), &err);
     check(mr_volume_open(&v, dir, &err), &err);
     make_older(v, &l, version);

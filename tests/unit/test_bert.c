@@ -125,7 +125,7 @@ static void check_case(const json_t *want, bool old)
     static struct texts t;
     write_checkpoint(&w, json_object_get(want, "config"));
     assert_true(w.names == strtoull(json_string_value(json_object_get(want, "names")), NULL, 16));
-    check(mr_checkpoint_open_encoder(&ck, files_dir, &err), &err);
+    check(mr_checkpoint_open(&ck, files_dir, MR_ENCODER, NULL, &err), &err);
     const struct mr_config *c = mr_checkpoint_config(ck);
     size_t width = (size_t)c->n_embd;
     check(mr_cpu_open(&cpu, ck, &err), &err);
@@ -202,7 +202,7 @@ static void refuses_checkpoint(struct bert_file *w, int status, const char *word
     struct mr_error err = {0};
     json_t *config = config_of("pretraining");
     write_checkpoint(w, config);
-    assert_refused(mr_checkpoint_open_encoder(&ck, files_dir, &err), status, &err, words);
+    assert_refused(mr_checkpoint_open(&ck, files_dir, MR_ENCODER, NULL, &err), status, &err, words);
     assert_null(ck);
     json_decref(config);
 }
@@ -238,7 +238,7 @@ static void refuses_config(const char *key, const char *value, int status, const
     json_object_set_new(config, key, json_loads(value, JSON_DECODE_ANY, &problem));
     char *text = json_dumps(config, 0);
     const char *path = files_write_text("config.json", text);
-    assert_refused(mr_config_load_encoder(&c, path, &err), status, &err, words);
+    assert_refused(mr_config_load(&c, path, MR_ENCODER, &err), status, &err, words);
     free(text);
     json_decref(config);
 }
@@ -271,10 +271,11 @@ static void an_encoder_is_no_writer_of_text(void **state)
     json_t *config = config_of("pretraining");
     write_checkpoint(&w, config);
     json_decref(config);
-    assert_refused(mr_checkpoint_open(&ck, files_dir, &err), MR_ERR_UNSUPPORTED, &err, "embed");
+    assert_refused(mr_checkpoint_open(&ck, files_dir, MR_DECODER, NULL, &err), MR_ERR_UNSUPPORTED,
+                   &err, "embed");
     assert_refused(mr_model_load(&model, files_dir, NULL, &err), MR_ERR_UNSUPPORTED, &err, "embed");
-    assert_refused(mr_encoder_open(&encoder, "models/demo", "cpu:", NULL, &err), MR_ERR_UNSUPPORTED, &err,
-                   "GPT-J writes text");
+    assert_refused(mr_encoder_open(&encoder, "models/demo", "cpu:", NULL, &err), MR_ERR_UNSUPPORTED,
+                   &err, "GPT-J writes text");
 }
 
 static void refuses_texts_that_do_not_fit(void **state)
@@ -289,7 +290,7 @@ static void refuses_texts_that_do_not_fit(void **state)
     static int32_t tokens[25], types[25];
     write_checkpoint(&w, config);
     json_decref(config);
-    check(mr_checkpoint_open_encoder(&ck, files_dir, &err), &err);
+    check(mr_checkpoint_open(&ck, files_dir, MR_ENCODER, NULL, &err), &err);
     check(mr_cpu_open(&cpu, ck, &err), &err);
     struct mr_cpu_text text = {tokens, types, 25};
     assert_refused(mr_cpu_encode(cpu, 1, &text, rows, &err), MR_ERR_FIT, &err, "1 to 24");

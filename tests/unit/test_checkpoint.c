@@ -93,7 +93,7 @@ static void refuse(int status, const char *words)
 {
     struct mr_checkpoint *c = (void *)files_dir; // must become NULL
     struct mr_error err = {0};
-    assert_refused(mr_checkpoint_open(&c, files_dir, &err), status, &err, words);
+    assert_refused(mr_checkpoint_open(&c, files_dir, MR_DECODER, NULL, &err), status, &err, words);
     assert_null(c);
     if (!strstr(err.text, "; "))
         fail_msg("\"%s\" does not say what to do", err.text);
@@ -105,7 +105,7 @@ static struct mr_checkpoint *open_dir(const char *dir)
 {
     struct mr_checkpoint *c;
     struct mr_error err = {0};
-    if (mr_checkpoint_open(&c, dir, &err))
+    if (mr_checkpoint_open(&c, dir, MR_DECODER, NULL, &err))
         fail_msg("%s", err.text);
     return c;
 }

@@ -15,7 +15,7 @@
 static void load(struct mr_config *config, const char *json)
 {
     struct mr_error err = {0};
-    if (mr_config_load(config, files_write_text("config.json", json), &err))
+    if (mr_config_load(config, files_write_text("config.json", json), MR_DECODER, &err))
         fail_msg("%s", err.text);
 }
 
@@ -24,7 +24,7 @@ static void refuse(const char *json, int status, const char *words)
     struct mr_config config;
     struct mr_error err = {0};
     const char *path = files_write_text("config.json", json);
-    assert_refused(mr_config_load(&config, path, &err), status, &err, words);
+    assert_refused(mr_config_load(&config, path, MR_DECODER, &err), status, &err, words);
     assert_non_null(strstr(err.text, path));
 }
 

@@ -42,7 +42,7 @@ static void open_fixture(struct fixture *f, const char *name)
     char path[512];
     (void)snprintf(f->name, sizeof f->name, "%s", name);
     (void)snprintf(path, sizeof path, "%s/%s", fixture_folder(name), name);
-    check(mr_checkpoint_open(&f->checkpoint, path, &err), &err);
+    check(mr_checkpoint_open(&f->checkpoint, path, MR_DECODER, NULL, &err), &err);
     check(mr_cpu_open(&f->cpu, f->checkpoint, &err), &err);
     (void)snprintf(path, sizeof path, "%s/%s/expected.safetensors", fixture_folder(name), name);
     check(mr_weights_open(&f->expected, false, path, &err), &err);

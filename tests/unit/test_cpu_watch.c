@@ -34,7 +34,7 @@ static int setup(void **state)
                                 .eos_token_id = VOCAB - 1};
     struct mr_error err = {0};
     if (files_setup(state) < 0 || mr_synthetic_write(files_dir, &c, 5, &err) < 0 ||
-        mr_checkpoint_open(&checkpoint, files_dir, &err) < 0)
+        mr_checkpoint_open(&checkpoint, files_dir, MR_DECODER, NULL, &err) < 0)
         return -1;
     return mr_cpu_open(&cpu, checkpoint, &err);
 }

@@ -158,8 +158,8 @@ static void values_are_those_of_the_checkpoint_rounded(void **state)
     const char *from = FIXTURES "/fp16-d48-r16-buffers", *dir = files_path("dir");
     open_packed(&p, from, MR_FORMAT_MXINT8, false);
     check(mr_export(&p, dir, NULL, &err), &err);
-    check(mr_checkpoint_open(&was, from, &err), &err);
-    check(mr_checkpoint_open(&now, dir, &err), &err);
+    check(mr_checkpoint_open(&was, from, MR_DECODER, NULL, &err), &err);
+    check(mr_checkpoint_open(&now, dir, MR_DECODER, NULL, &err), &err);
     for (int layer = 0; layer < p.config.n_layer; layer++)
         for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
             const struct mr_tensor *a = layer_tensor(was, layer, tensors[i]);

@@ -113,7 +113,7 @@ static void q_k_and_v_are_parts_of_one_tensor(void **state)
     struct mr_checkpoint *ck;
     struct mr_error err = {0};
     static float w[D * 3 * D], b[3 * D], part[D * D], bias[D];
-    check(mr_checkpoint_open(&ck, GPT2 "/bf16-d24", &err), &err);
+    check(mr_checkpoint_open(&ck, GPT2 "/bf16-d24", MR_DECODER, NULL, &err), &err);
     assert_int_equal(mr_checkpoint_count(ck), 4 + 12 * LAYERS);
     for (int l = 0; l < LAYERS; l++) {
         const struct mr_tensor *t = layer_tensor(ck, l, "attn.c_attn.weight");
@@ -150,8 +150,8 @@ static void exported_tensors_are_where_they_were(void **state)
     check(mr_pack_file(GPT2 "/bf16-d24", files_path("a.mill"), &opt, &result, &err), &err);
     check(mr_packed_open(&p, files_path("a.mill"), &opt, &err), &err);
     check(mr_export(&p, files_path("out"), NULL, &err), &err);
-    check(mr_checkpoint_open(&was, GPT2 "/bf16-d24", &err), &err);
-    check(mr_checkpoint_open(&now, files_path("out"), &err), &err);
+    check(mr_checkpoint_open(&was, GPT2 "/bf16-d24", MR_DECODER, NULL, &err), &err);
+    check(mr_checkpoint_open(&now, files_path("out"), MR_DECODER, NULL, &err), &err);
     for (size_t i = 0; i < mr_checkpoint_count(was); i++) {
         const struct mr_tensor *a = mr_checkpoint_at(was, i), *b = mr_checkpoint_at(now, i);
         float *x = allocate(a->count, sizeof *x), *y = allocate(b->count, sizeof *y), top = 0;
@@ -215,7 +215,7 @@ static int opened_with(const struct change *x, struct mr_error *err)
     free(out);
     free(text);
     free(file);
-    int rc = mr_checkpoint_open(&ck, files_dir, err);
+    int rc = mr_checkpoint_open(&ck, files_dir, MR_DECODER, NULL, err);
     if (rc == 0)
         mr_checkpoint_close(ck);
     return rc;
@@ -269,8 +269,8 @@ static void head_may_be_there_twice(void **state)
     file[size - 1] ^= 1; // of its last row
     (void)files_write("model.safetensors", file, size);
     struct mr_checkpoint *ck;
-    assert_refused(mr_checkpoint_open(&ck, files_dir, &err), MR_ERR_UNSUPPORTED, &err,
-                   "a head of its own is not supported");
+    assert_refused(mr_checkpoint_open(&ck, files_dir, MR_DECODER, NULL, &err), MR_ERR_UNSUPPORTED,
+                   &err, "a head of its own is not supported");
     free(file);
 }
 

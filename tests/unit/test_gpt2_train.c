@@ -84,7 +84,7 @@ static int make_gpt2(void **state)
     fprintf(f, "%.*s\"gpt2\"%s", (int)(type - text), text, type + 5);
     assert_int_equal(fclose(f), 0);
     free(text);
-    check(mr_config_load_either_from(&c, files_path("gpt2"), &err), &err);
+    check(mr_config_load_from(&c, files_path("gpt2"), &err), &err);
     check(mr_params_new(&p, &c, &err), &err);
     assert_int_equal(p.count, original.weights.count);
     assert_int_equal(p.first[p.count], original.weights.first[p.count]);
@@ -113,7 +113,7 @@ static void the_reference_has_the_same_gradient(void **state)
     struct mr_loss a = {0}, b = {0};
     struct numbers n;
     size_t all = original.weights.first[original.weights.count];
-    check(mr_checkpoint_open(&checkpoint, files_path("gpt2"), &err), &err);
+    check(mr_checkpoint_open(&checkpoint, files_path("gpt2"), MR_DECODER, NULL, &err), &err);
     const struct mr_config *c = mr_checkpoint_config(checkpoint);
     check(mr_params_new(&weights, c, &err), &err);
     check(mr_params_new(&gradient, c, &err), &err);
@@ -145,7 +145,7 @@ static void train(struct training *t, const char *model, const char *uri)
     const struct mr_pass_options o = {.rows = MOST};
     const struct mr_store_update u = {.adamw = {0.9, 0.98, 1e-8, 0.05, false, MR_ADAMW},
                                       .rate = 5e-3};
-    check(mr_checkpoint_open(&checkpoint, model, &err), &err);
+    check(mr_checkpoint_open(&checkpoint, model, MR_DECODER, NULL, &err), &err);
     t->store = memory_store(checkpoint, &volume);
     mr_checkpoint_close(checkpoint);
     check(mr_device_open(&t->dev, uri, &err), &err);
@@ -214,7 +214,7 @@ static void tensors_are_those_of_the_file(void **state)
     check(mr_trainer_create(files_path("state"), files_path("gpt2"), 0, &err), &err);
     check(mr_trainer_open(&t, files_path("state"), "model:tinyt", NULL, &err), &err);
     mr_trainer_get_info(t, &info);
-    check(mr_checkpoint_open(&checkpoint, files_path("gpt2"), &err), &err);
+    check(mr_checkpoint_open(&checkpoint, files_path("gpt2"), MR_DECODER, NULL, &err), &err);
     assert_int_equal(info.tensors, mr_checkpoint_count(checkpoint));
     assert_int_equal(info.parameters, original.weights.first[original.weights.count]);
     for (size_t i = 0; i < info.tensors; i++) {
@@ -235,7 +235,7 @@ static void tensors_are_those_of_the_file(void **state)
     // And so they are saved.
     struct mr_checkpoint *saved;
     check(mr_trainer_save(t, files_path("saved"), MR_SAVE_F32, &err), &err);
-    check(mr_checkpoint_open(&saved, files_path("saved"), &err), &err);
+    check(mr_checkpoint_open(&saved, files_path("saved"), MR_DECODER, NULL, &err), &err);
     const struct mr_tensor *was = mr_checkpoint_tensor(checkpoint, C_ATTN),
                            *is = mr_checkpoint_tensor(saved, C_ATTN);
     float *x = allocate(was->count, sizeof *x), *y = allocate(was->count, sizeof *y);

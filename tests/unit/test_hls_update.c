@@ -56,7 +56,8 @@ static float number(uint64_t r, int mode)
 static struct mr_update_factors factors(uint64_t r, int mode)
 {
     const struct mr_update_options o = {0.9, 0.999, 1e-8, 0.1, false, MR_ADAMW};
-    struct mr_update_factors a = mr_update_factors_of(&o, 1 + (int)(mix(r) % 3000), 1e-3, 0.01, true);
+    struct mr_update_factors a =
+        mr_update_factors_of(&o, 1 + (int)(mix(r) % 3000), 1e-3, 0.01, true);
     float *f = &a.scale;
     for (size_t i = 0; i < offsetof(struct mr_update_factors, join) / sizeof *f && r % 3 == 2; i++)
         f[i] = number(r * 16 + i, mode);
@@ -168,7 +169,8 @@ struct way {
 };
 
 static void same_step(const struct mr_store *s, const struct mr_volume *v, const struct before *b,
-                      const struct mr_update_options *o, const struct mr_update_factors *a, struct way way)
+                      const struct mr_update_options *o, const struct mr_update_factors *a,
+                      struct way way)
 {
     struct mr_error err = {0};
     struct mr_update_jobs jobs;
@@ -204,7 +206,7 @@ static void steps_of(const char *from, const struct way *ways, size_t n_ways, in
     struct mr_volume *v;
     struct mr_store_done done;
     struct before b;
-    check(mr_checkpoint_open(&checkpoint, from, &err), &err);
+    check(mr_checkpoint_open(&checkpoint, from, MR_DECODER, NULL, &err), &err);
     struct mr_store *s = memory_store(checkpoint, &v);
     assert_true(s->layout.tensors <= KEPT_TENSORS);
     set_units(s);

@@ -66,7 +66,7 @@ static struct mr_checkpoint *open_model(const char *type, const char *adapter)
 {
     struct mr_error err = {0};
     struct mr_checkpoint *c;
-    check(mr_checkpoint_open_adapted(&c, files_path(type), adapter, &err), &err);
+    check(mr_checkpoint_open(&c, files_path(type), MR_DECODER, adapter, &err), &err);
     return c;
 }
 

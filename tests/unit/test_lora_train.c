@@ -41,7 +41,7 @@ static void subject_open(struct subject *s, const char *type)
     odd_model(type, 2, 600);
     *s = (struct subject){.type = type};
     (void)snprintf(s->model, sizeof s->model, "%s", files_path(type));
-    check(mr_checkpoint_open(&s->base, s->model, &err), &err);
+    check(mr_checkpoint_open(&s->base, s->model, MR_DECODER, NULL, &err), &err);
     s->config = mr_checkpoint_config(s->base);
     s->lora = (struct mr_lora_options){
         .rank = RANK, .alpha = 6, .targets = rotates ? gptj_targets : gpt2_targets, .seed = 7};

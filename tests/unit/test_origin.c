@@ -63,7 +63,7 @@ static uint32_t origin_in(const char *name)
 {
     struct mr_error err = {0};
     struct mr_checkpoint *checkpoint;
-    check(mr_checkpoint_open(&checkpoint, files_path(name), &err), &err);
+    check(mr_checkpoint_open(&checkpoint, files_path(name), MR_DECODER, NULL, &err), &err);
     uint32_t origin = origin_of(checkpoint);
     mr_checkpoint_close(checkpoint);
     return origin;
@@ -91,7 +91,7 @@ static void every_tensor_counts_from_end_to_end(void **state)
     struct mr_error err = {0};
     struct mr_checkpoint *checkpoint;
     size_t large = 0;
-    check(mr_checkpoint_open(&checkpoint, files_path("model"), &err), &err);
+    check(mr_checkpoint_open(&checkpoint, files_path("model"), MR_DECODER, NULL, &err), &err);
     for (size_t i = 0; i < mr_checkpoint_count(checkpoint); i++) {
         size_t n = mr_checkpoint_at(checkpoint, i)->count;
         assert_true(tells(checkpoint, i, 0));

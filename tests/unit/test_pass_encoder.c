@@ -34,7 +34,7 @@ static void subject_open(struct subject *s, const char *dir)
 {
     struct mr_error err = {0};
     *s = (struct subject){0};
-    check(mr_checkpoint_open_encoder(&s->checkpoint, dir, &err), &err);
+    check(mr_checkpoint_open(&s->checkpoint, dir, MR_ENCODER, NULL, &err), &err);
     s->config = mr_config_to_train(mr_checkpoint_config(s->checkpoint));
     check(mr_params_new(&s->weights, &s->config, &err), &err);
     check(mr_params_read(&s->weights, s->checkpoint, &err), &err);

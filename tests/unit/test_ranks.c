@@ -125,7 +125,7 @@ static struct state state_of(const char *model)
     struct mr_checkpoint *checkpoint;
     struct state x = {.s = {.steps = STEPS, .only = -1}};
     check(toy_register(&err), &err);
-    check(mr_checkpoint_open(&checkpoint, model, &err), &err);
+    check(mr_checkpoint_open(&checkpoint, model, MR_DECODER, NULL, &err), &err);
     x.s.store = memory_store(checkpoint, &x.volume);
     mr_checkpoint_close(checkpoint);
     return x;

@@ -10,8 +10,8 @@
 
 #include "fixtures.h"
 #include "pack/report.h"
-#include "pack/unpack.h"
 #include "pack/pack_memory.h"
+#include "unpacked.h"
 
 #define MODEL FIXTURES "/mixed-d96-r16"
 
@@ -84,7 +84,7 @@ static void figures_are_those_of_the_unpacked_values(void **state)
                 (void)snprintf(name, sizeof name, "%s.weight", parts[i % PARTS]);
                 was = layer_tensor(p.checkpoint, layer, name);
             }
-            check_entry(&list[i], was, mr_unpacked_find(u, layer, name));
+            check_entry(&list[i], was, unpacked_named(u, &p.config, layer, name));
             assert_int_equal(list[i].format, fp4 && !head ? MR_WEIGHTS_MXFP4 : MR_WEIGHTS_MXINT8);
         }
         free(list);
@@ -137,7 +137,7 @@ static void refuses_to_compare_with_another_model(void **state)
     size_t count;
     volatile sig_atomic_t stop = 1;
     pack(&p, MR_FORMAT_MXINT8, true);
-    check(mr_checkpoint_open(&other, FIXTURES "/fp32-d16-r2", &err), &err);
+    check(mr_checkpoint_open(&other, FIXTURES "/fp32-d16-r2", MR_DECODER, NULL, &err), &err);
     assert_int_equal(mr_report(&p, other, NULL, &list, &count, &err), MR_ERR_FORMAT);
     assert_non_null(strstr(err.text, "another shape"));
     assert_null(list);

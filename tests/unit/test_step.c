@@ -157,7 +157,7 @@ static struct mr_store *store_of(const char *model)
     struct mr_checkpoint *checkpoint;
     struct mr_volume *volume;
     check(toy_register(&err), &err);
-    check(mr_checkpoint_open(&checkpoint, model, &err), &err);
+    check(mr_checkpoint_open(&checkpoint, model, MR_DECODER, NULL, &err), &err);
     struct mr_store *s = memory_store(checkpoint, &volume);
     mr_checkpoint_close(checkpoint);
     return s;
@@ -468,7 +468,7 @@ static void infinite_losses_end_the_step(void **state)
     struct mr_volume *volume;
     struct training t;
     static struct numbers n;
-    check(mr_checkpoint_open(&checkpoint, models[0], &err), &err);
+    check(mr_checkpoint_open(&checkpoint, models[0], MR_DECODER, NULL, &err), &err);
     t.store = memory_store(checkpoint, &volume);
     mr_checkpoint_close(checkpoint);
     open_device(&t, "model:tinyt", 0);

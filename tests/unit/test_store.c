@@ -122,7 +122,7 @@ static void round_trip(const char *from, enum mr_dtype dtype)
     check(mr_store_create(state, from, &one, &err), &err);
     check(mr_store_open(&s, state, &one, &err), &err);
     check(mr_store_export(s, first, dtype, NULL, &err), &err);
-    check(mr_checkpoint_open(&was, from, &err), &err);
+    check(mr_checkpoint_open(&was, from, MR_DECODER, NULL, &err), &err);
     struct mr_params p;
     check(mr_params_new(&p, mr_store_config(s), &err), &err);
     check(mr_params_read(&p, was, &err), &err);
@@ -141,7 +141,7 @@ static void round_trip(const char *from, enum mr_dtype dtype)
     mr_store_close(s);
     remove_dir(state);
     if (dtype == MR_DTYPE_F32) {
-        check(mr_checkpoint_open(&now, first, &err), &err);
+        check(mr_checkpoint_open(&now, first, MR_DECODER, NULL, &err), &err);
         same_weights(was, now, dtype);
         mr_checkpoint_close(now);
     }
@@ -151,8 +151,8 @@ static void round_trip(const char *from, enum mr_dtype dtype)
     check(mr_store_open(&s, state, &one, &err), &err);
     check(mr_store_export(s, files_path("second"), dtype, NULL, &err), &err);
     mr_store_close(s);
-    check(mr_checkpoint_open(&was, first, &err), &err);
-    check(mr_checkpoint_open(&now, files_path("second"), &err), &err);
+    check(mr_checkpoint_open(&was, first, MR_DECODER, NULL, &err), &err);
+    check(mr_checkpoint_open(&now, files_path("second"), MR_DECODER, NULL, &err), &err);
     same_weights(was, now, dtype);
     mr_checkpoint_close(was);
     mr_checkpoint_close(now);
@@ -289,7 +289,7 @@ static void refuses_a_flipped_bit(void **state)
     struct mr_config config;
     struct mr_store_layout l;
     make_state();
-    check(mr_config_load(&config, in_state("config.json"), &err), &err);
+    check(mr_config_load(&config, in_state("config.json"), MR_DECODER, &err), &err);
     check(mr_store_layout_make(&l, &config, &err), &err);
     for (size_t i = 0; i < l.patches; i++)
         for (int k = 0; k < 4; k++) { // weights, moments, padding, seal
@@ -423,7 +423,8 @@ static void refuses_the_state_of_another_model_or_version(void **state)
     char copy[600];
     size_t n;
     make_state();
-    check(mr_config_load(&other, TRAIN_FIXTURES "/gptj-d6-r6-long/config.json", &err), &err);
+    check(mr_config_load(&other, TRAIN_FIXTURES "/gptj-d6-r6-long/config.json", MR_DECODER, &err),
+          &err);
     struct mr_store_options options = {.threads = 1, .expected = &other};
     assert_refused(mr_store_open(&s, small, &options, &err), MR_ERR_FIT, &err, "of another model");
     // The configuration of another model, with as many tensors of other sizes.
@@ -456,7 +457,7 @@ static void refuses_patches_of_another_place(void **state)
     struct mr_store_layout l;
     unsigned char *patch;
     make_state();
-    check(mr_config_load(&config, in_state("config.json"), &err), &err);
+    check(mr_config_load(&config, in_state("config.json"), MR_DECODER, &err), &err);
     check(mr_store_layout_make(&l, &config, &err), &err);
     size_t a = 0, b = 1;
     while (l.patch[a].bytes != l.patch[b].bytes)

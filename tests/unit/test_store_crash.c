@@ -216,7 +216,7 @@ static void make_disk(void)
     const char *model = files_path("model");
     assert_int_equal(mkdir(model, 0700), 0);
     check(mr_synthetic_write(model, &config, 5, &err), &err);
-    check(mr_checkpoint_open(&checkpoint, model, &err), &err);
+    check(mr_checkpoint_open(&checkpoint, model, MR_DECODER, NULL, &err), &err);
     disk = (struct disk){.volume = {.write = disk_write, .sync = disk_sync, .close = disk_close},
                          .last = NEVER};
     check(mr_store_sizes(&config, one.gap, disk.volume.size, &err), &err);

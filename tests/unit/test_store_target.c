@@ -97,7 +97,8 @@ static void streams_come_while_others_are_updated(void **state)
     struct mr_checkpoint *checkpoint;
     static struct taker t;
     (void)state;
-    check(mr_checkpoint_open(&checkpoint, TRAIN_FIXTURES "/gptj-d12-r4", &err), &err);
+    check(mr_checkpoint_open(&checkpoint, TRAIN_FIXTURES "/gptj-d12-r4", MR_DECODER, NULL, &err),
+          &err);
     const struct mr_config *c = mr_checkpoint_config(checkpoint);
     for (int small = 0; small < 2; small++) {
         const struct mr_store_options options = {.threads = 2, .gap = small ? 4096 : 0};

@@ -54,7 +54,7 @@ static int compare_with_twin(const char *name)
     char path[128];
     int strided = 0;
     (void)snprintf(path, sizeof path, FIXTURES "%s", name);
-    if (mr_checkpoint_open(&c, path, &err))
+    if (mr_checkpoint_open(&c, path, MR_DECODER, NULL, &err))
         fail_msg("%s", err.text);
     assert_int_equal(mr_checkpoint_kind(c), MR_CHECKPOINT_TORCH);
     (void)snprintf(path, sizeof path, FIXTURES "%s/twin.safetensors", name);
@@ -154,7 +154,8 @@ static void refuse_directory(const char *words)
 {
     struct mr_checkpoint *c;
     struct mr_error err = {0};
-    assert_refused(mr_checkpoint_open(&c, files_dir, &err), MR_ERR_UNSUPPORTED, &err, words);
+    assert_refused(mr_checkpoint_open(&c, files_dir, MR_DECODER, NULL, &err), MR_ERR_UNSUPPORTED,
+                   &err, words);
 }
 
 static void refuses_foreign_directories_by_name(void **state)

@@ -297,7 +297,8 @@ static void write_rows(const struct device *d)
     struct mr_error err = {0};
     uint64_t bytes = (uint64_t)d->p->d.d * 4;
     for (int i = 0; i < ROWS; i++)
-        check(mr_device_write(d->dev, d->p->mem.rows_addr + d->p->at.residual * 64 + (uint64_t)i * bytes,
+        check(mr_device_write(d->dev,
+                              d->p->mem.rows_addr + d->p->at.residual * 64 + (uint64_t)i * bytes,
                               d->y[i], sizeof d->y[i], &err),
               &err);
 }
@@ -307,7 +308,7 @@ static void device_open(struct device *d, const char *uri, int chunk)
     struct mr_error err = {0};
     struct mr_pass_options o = {.rows = 128, .chunk = chunk};
     check(toy_register(&err), &err);
-    check(mr_checkpoint_open(&d->checkpoint, "models/demo", &err), &err);
+    check(mr_checkpoint_open(&d->checkpoint, "models/demo", MR_DECODER, NULL, &err), &err);
     check(mr_device_open(&d->dev, uri, &err), &err);
     check(mr_pass_open(&d->p, d->dev, mr_checkpoint_config(d->checkpoint), &o, &err), &err);
     d->p->batch.rows = ROWS;
@@ -426,9 +427,10 @@ static void product(struct device *d, unsigned slopes, unsigned function, float 
     run_save(&r, d->p->at.dx, 0, true);
     check(run_end(&r), &err);
     for (int i = 0; i < 32; i++)
-        check(mr_device_read(
-                  d->dev, d->p->mem.rows_addr + d->p->at.dx * 64 + (uint64_t)i * (uint64_t)d->p->d.d * 4,
-                  got[i], sizeof got[i], &err),
+        check(mr_device_read(d->dev,
+                             d->p->mem.rows_addr + d->p->at.dx * 64 +
+                                 (uint64_t)i * (uint64_t)d->p->d.d * 4,
+                             got[i], sizeof got[i], &err),
               &err);
 }
 
@@ -502,7 +504,8 @@ static void compare_grad(struct device *d, int resident, int unit, uint32_t limi
     mr_command_set(c, MR_F_GRAD_RECORD, 2 * 128);
     check(run_end(&r), &err);
     check(mr_device_read(d->dev, d->p->mem.grad_addr, tiles, sizeof tiles, &err), &err);
-    check(mr_device_read(d->dev, d->p->mem.grad_addr + 2 * 8192, record, sizeof record, &err), &err);
+    check(mr_device_read(d->dev, d->p->mem.grad_addr + 2 * 8192, record, sizeof record, &err),
+          &err);
     for (int i = 0; i < 32; i++)
         for (int o = 0; o < OUT; o++) {
             __int128 sum = 0;

@@ -334,7 +334,9 @@ static void open_training(struct training *t, const char *uri)
     struct mr_checkpoint *checkpoint;
     struct mr_volume *volume;
     const struct mr_pass_options o = {.rows = 64};
-    check(mr_checkpoint_open(&checkpoint, "tests/fixtures/train/gptj-d12-r4", &err), &err);
+    check(
+        mr_checkpoint_open(&checkpoint, "tests/fixtures/train/gptj-d12-r4", MR_DECODER, NULL, &err),
+        &err);
     t->store = memory_store(checkpoint, &volume);
     mr_checkpoint_close(checkpoint);
     check(mr_device_open(&t->dev, uri, &err), &err);

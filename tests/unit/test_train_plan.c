@@ -71,7 +71,7 @@ static void subject_open(struct subject *s, const char *model)
 {
     struct mr_error err = {0};
     check(toy_register(&err), &err);
-    check(mr_checkpoint_open(&s->checkpoint, model, &err), &err);
+    check(mr_checkpoint_open(&s->checkpoint, model, MR_DECODER, NULL, &err), &err);
     s->config = mr_checkpoint_config(s->checkpoint);
     s->store = memory_store(s->checkpoint, &s->volume);
 }

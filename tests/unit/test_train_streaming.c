@@ -38,7 +38,7 @@ static void subject_open(struct subject *s, const char *type)
 {
     struct mr_error err = {0};
     odd_model(type, LAYERS, 70);
-    check(mr_checkpoint_open(&s->checkpoint, files_path(type), &err), &err);
+    check(mr_checkpoint_open(&s->checkpoint, files_path(type), MR_DECODER, NULL, &err), &err);
     s->config = mr_checkpoint_config(s->checkpoint);
     s->store = memory_store(s->checkpoint, &s->volume);
     for (int i = 0; i < ROWS; i++) {

@@ -152,7 +152,7 @@ static void what_is_saved_is_what_was_learnt(void **state)
     mr_trainer_get_info(t, &info);
     assert_true(info.step == 1 && info.vocab_size == VOCAB);
     assert_memory_equal(info.note, note, sizeof note);
-    check(mr_checkpoint_open(&saved, files_path("out"), &err), &err);
+    check(mr_checkpoint_open(&saved, files_path("out"), MR_DECODER, NULL, &err), &err);
     for (size_t i = 0; i < info.tensors; i++) {
         size_t n;
         char name[128];

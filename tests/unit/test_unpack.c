@@ -11,8 +11,8 @@
 #include "cpu/cpu.h"
 #include "engine/cpu_backend.h"
 #include "fixtures.h"
-#include "pack/unpack.h"
 #include "pack/pack_memory.h"
+#include "unpacked.h"
 
 static float *read_all(const struct mr_tensor *t)
 {
@@ -64,16 +64,18 @@ static void compare_model(const char *name, enum mr_format format, double bound)
     check(mr_pack_directory(&packed, path, &opt, &err), &err);
     check(mr_unpack(&u, &packed, &err), &err);
     for (size_t i = 0; i < sizeof of_model / sizeof *of_model; i++)
-        compare(mr_unpacked_find(u, -1, of_model[i]),
+        compare(unpacked_named(u, &packed.config, -1, of_model[i]),
                 mr_checkpoint_tensor(packed.checkpoint, of_model[i]), 1.0 / 64);
     for (int l = 0; l < packed.config.n_layer; l++)
         for (size_t i = 0; i < sizeof of_layer / sizeof *of_layer; i++) {
             const struct mr_tensor *t = layer_tensor(packed.checkpoint, l, of_layer[i]);
-            compare(mr_unpacked_find(u, l, of_layer[i]), t,
+            compare(unpacked_named(u, &packed.config, l, of_layer[i]), t,
                     t->rank == 2 ? bound : 0); // biases and gains stay fp32
         }
-    assert_null(mr_unpacked_find(u, packed.config.n_layer, "ln_1.bias"));
-    assert_null(mr_unpacked_find(u, 0, "lm_head.weight"));
+    const struct mr_item *norm = &mr_arch_of(&packed.config)->block.items[0];
+    assert_non_null(mr_unpacked_item(u, 0, norm, MR_BIAS));
+    assert_null(mr_unpacked_item(u, packed.config.n_layer, norm, MR_BIAS));
+    assert_null(mr_unpacked_item(u, 0, &mr_arch_of(&packed.config)->tail.items[0], MR_BIAS));
     mr_unpacked_close(u);
     mr_packed_close(&packed);
 }

@@ -102,8 +102,8 @@ static inline void open_fixture(struct fixture *f, const char *name)
     (void)snprintf(f->name, sizeof f->name, "%s", name);
     (void)snprintf(path, sizeof path, FIXTURES "/%.200s", name);
     check(toy_register(&err), &err);
-    check((is_encoder(name) ? mr_checkpoint_open_encoder : mr_checkpoint_open)(&f->checkpoint, path,
-                                                                               &err),
+    check(mr_checkpoint_open(&f->checkpoint, path, is_encoder(name) ? MR_ENCODER : MR_DECODER, NULL,
+                             &err),
           &err);
     (void)snprintf(path, sizeof path, FIXTURES "/%.200s/expected.safetensors", name);
     check(mr_weights_open(&f->expected, false, path, &err), &err);

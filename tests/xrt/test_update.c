@@ -117,7 +117,7 @@ static void steps_on(const char *model, const char *uri, int steps)
     struct mr_volume *host_files, *card_files;
     struct mr_store_done a, b;
     struct card card;
-    check(mr_checkpoint_open(&checkpoint, model, &err), &err);
+    check(mr_checkpoint_open(&checkpoint, model, MR_DECODER, NULL, &err), &err);
     struct mr_store *host = memory_store(checkpoint, &host_files);
     struct mr_store *on_card = memory_store(checkpoint, &card_files);
     open_card(&card, on_card, uri);

@@ -48,7 +48,7 @@ static int look_at_model(const struct train_args *a, struct fingerprint *f, stru
 {
     struct mr_checkpoint *checkpoint;
     uint32_t origin = 0;
-    int rc = mr_checkpoint_open_either(&checkpoint, a->c.model, err);
+    int rc = mr_checkpoint_open(&checkpoint, a->c.model, MR_EITHER, NULL, err);
     if (rc < 0)
         return rc;
     f->model = mr_store_model(mr_checkpoint_config(checkpoint));

@@ -145,7 +145,7 @@ static int open_all_texts(struct train_run *r, struct mr_error *err)
     struct mr_training *t = &r->a->t;
     struct mr_encoder *encoder;
     struct mr_config config;
-    int rc = mr_config_load_either_from(&config, r->a->c.model, err);
+    int rc = mr_config_load_from(&config, r->a->c.model, err);
     if (rc == 0)
         rc = mr_encoder_open(&encoder, r->a->c.model, NULL, NULL, err);
     if (rc < 0)
@@ -271,7 +271,7 @@ static int find_model(struct train_args *a, struct mr_error *err)
     bool eval = a->t.mode == MR_EVAL || a->t.mode == MR_EVAL_ALL;
     int rc = path ? 0 : eval ? find_last(a, err) : find_start(a, err);
     struct mr_config config;
-    rc = rc == 0 ? mr_config_load_either_from(&config, a->c.model, err) : rc;
+    rc = rc == 0 ? mr_config_load_from(&config, a->c.model, err) : rc;
     return rc == 0 ? mr_training_fits(&a->t, &config, err) : rc;
 }
 
