@@ -2,11 +2,10 @@
 /* Card memory: a pool a channel, extents a context. Memory is zeroed when it is handed out. */
 #include <linux/slab.h>
 
-#include "card.h"
 #include "gate.h"
 #include "job.h"
+#include "millrace.h"
 #include "scrub.h"
-#include "submit.h"
 
 #define CHANNEL_SHIFT 36
 #define TURN_LOG2 17 /* buffers begin at a turn of the banks: where does not change a run's time */

@@ -3,8 +3,8 @@
  * Completions, which come back by DMA. What the device writes is read once and
  * checked; a completion that cannot be right stops the ring.
  */
-#include "complete.h"
 #include "job.h"
+#include "millrace.h"
 #include "trace.h"
 
 enum taken { TAKEN, NOT_DONE, BAD };

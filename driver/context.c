@@ -4,12 +4,10 @@
 #include <linux/fs.h>
 #include <linux/slab.h>
 
-#include "card.h"
-#include "context.h"
 #include "gate.h"
 #include "job.h"
 #include "map.h"
-#include "queue.h"
+#include "millrace.h"
 #include "ring.h"
 
 int millrace_context_open(struct inode *inode, struct file *file)

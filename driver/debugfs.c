@@ -3,10 +3,9 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
-#include "debugfs.h"
-#include "dump.h"
 #include "gate.h"
 #include "hw.h"
+#include "millrace.h"
 
 static struct dentry *root;
 

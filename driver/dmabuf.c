@@ -17,9 +17,8 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "dmabuf.h"
 #include "map.h"
-#include "memory.h"
+#include "millrace.h"
 
 MODULE_IMPORT_NS(DMA_BUF);
 

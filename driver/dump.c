@@ -10,8 +10,8 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "dump.h"
 #include "hw.h"
+#include "millrace.h"
 
 #define DUMP_BYTES SZ_64K
 

@@ -7,7 +7,7 @@
 #include <linux/iopoll.h>
 
 #include "hw.h"
-#include "install.h"
+#include "millrace.h"
 #include "scrub.h"
 
 #define RING_LOG2 6

@@ -7,15 +7,9 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "card.h"
-#include "context.h"
-#include "dmabuf.h"
 #include "gate.h"
-#include "ioctl.h"
 #include "map.h"
-#include "memory.h"
-#include "submit.h"
-#include "wait.h"
+#include "millrace.h"
 
 static int get_info(struct millrace_context *ctx, struct millrace_info *info)
 {

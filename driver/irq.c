@@ -3,10 +3,9 @@
 #include <linux/interrupt.h>
 #include <linux/module.h>
 
-#include "complete.h"
 #include "hw.h"
-#include "irq.h"
 #include "job.h"
+#include "millrace.h"
 #include "trace.h"
 
 static char *irq_mode = "auto";

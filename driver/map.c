@@ -4,7 +4,7 @@
 #include <linux/slab.h>
 
 #include "map.h"
-#include "memory.h"
+#include "millrace.h"
 
 /*
  * The same memory may be mapped more than once, by several contexts: nothing is

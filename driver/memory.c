@@ -5,7 +5,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "memory.h"
+#include "millrace.h"
 
 /* Against RLIMIT_MEMLOCK, together with whatever else is pinned for this mm. */
 static int charge(struct millrace_memory *memory)

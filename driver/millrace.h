@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Millrace accelerator driver: its objects, which all files share. What a file does is in
- * its first lines, what it offers to others in its header. Files use those of the layers
- * below alone (docs/board/driver-inside.md#layers; tests/lint/driver-layers.sh).
+ * its first lines, what it offers to others at the end of this one, or, with inline
+ * functions or without the kernel's services, in a header of its own. Files use those of
+ * the layers below alone (docs/board/driver-inside.md#layers; tests/lint/driver-layers.sh).
  *
  * Lifetime: struct millrace_device is counted by the PCI driver and by each
  * open context, since files may outlive the device. Whoever touches registers
@@ -205,5 +206,95 @@ struct millrace_context {
 	struct list_head map_list;
 	struct millrace_queue queue;
 };
+
+/* verify.c: what the device says about itself. */
+/* Nothing is written but SCRATCH until all the rest of it holds; fills hw. */
+int millrace_verify(struct millrace_device *dev, struct millrace_hw *hw);
+/* Rings that an earlier driver left running are stopped before bus mastering. */
+int millrace_verify_idle(struct millrace_device *dev);
+/* After a reset: whether the device is what it was, and at rest. */
+int millrace_verify_again(struct millrace_device *dev);
+
+/* install.c: puts the scrub program on the card. */
+int millrace_install_init(struct millrace_device *dev);
+void millrace_install_exit(struct millrace_device *dev);
+int millrace_install_scrub(struct millrace_device *dev);
+
+/* memory.c: pinned user memory. */
+/* Pins it. Faults may take their time, so nothing is held. */
+struct millrace_memory *millrace_memory_create(const struct millrace_map *arg);
+void millrace_memory_put(struct millrace_memory *memory);
+
+/* dmabuf.c: mappings as dma-bufs, and dma-bufs as mappings. */
+int millrace_export(struct millrace_context *ctx, struct millrace_export *arg, struct file **file);
+int millrace_import(struct millrace_context *ctx, struct millrace_import *arg);
+
+/* complete.c: what comes back from the device. */
+bool millrace_queue_reap(struct millrace_context *ctx);
+
+/* irq.c: interrupts, or a timer in their place. */
+int millrace_irq_init(struct millrace_device *dev);
+void millrace_irq_exit(struct millrace_device *dev);
+void millrace_irq_kick(struct millrace_device *dev); /* after a doorbell */
+
+/* dump.c: what was found when a ring had to be stopped. */
+extern const struct file_operations millrace_dump_fops; /* debugfs, without devcoredump */
+void millrace_dump(struct millrace_device *dev, const char *reason);
+void millrace_dump_free(struct millrace_device *dev);
+
+/* queue.c: a ring with its jobs. */
+int millrace_queue_init(struct millrace_context *ctx, u32 index);
+void millrace_queue_quiesce(struct millrace_context *ctx);
+void millrace_queue_settle(struct millrace_context *ctx, bool reachable);
+void millrace_queue_restart(struct millrace_context *ctx);
+void millrace_queue_down(struct millrace_context *ctx);
+unsigned long millrace_tick_period(void);
+
+/* submit.c: operations into entries. */
+/* `descriptors`: of the runs among ops, MILLRACE_DESC_BYTES each. */
+int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op *ops,
+			  u32 count, const void *descriptors, u64 *job);
+/* With neither context nor device held: holds them for each step, and waits without. */
+int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes);
+
+/* wait.c: waiting for a job. */
+int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *wait,
+			void __user *user);
+
+/* card.c: card memory. */
+int millrace_card_init(struct millrace_device *dev);
+void millrace_card_exit(struct millrace_device *dev);
+int millrace_card_alloc(struct millrace_context *ctx, struct millrace_alloc *arg);
+int millrace_card_free(struct millrace_context *ctx, u64 addr);
+void millrace_card_free_all(struct millrace_context *ctx);
+
+/* context.c: an open file. */
+int millrace_context_open(struct inode *inode, struct file *file);
+int millrace_context_release(struct inode *inode, struct file *file);
+void millrace_context_down(struct millrace_context *ctx);
+
+/* ioctl.c: what a program may do with an open file. */
+extern const struct file_operations millrace_fops;
+
+/* reset.c: work off the device, and back. */
+extern const struct pci_error_handlers millrace_error_handlers;
+void millrace_reset_init(struct millrace_device *dev);
+void millrace_reset_cancel(struct millrace_device *dev);
+void millrace_pause(struct millrace_device *dev, bool reachable);
+int millrace_resume(struct millrace_device *dev);
+const char *millrace_state(struct millrace_device *dev);
+void millrace_fail_all(struct millrace_device *dev, int error);
+
+/* pm.c: suspend and resume. */
+extern const struct dev_pm_ops millrace_pm_ops;
+
+/* sysfs.c: files of the device in sysfs. */
+extern const struct attribute_group *millrace_groups[];
+
+/* debugfs.c: files of the device in debugfs. */
+void millrace_debugfs_begin(void); /* of the module */
+void millrace_debugfs_end(void);
+void millrace_debugfs_init(struct millrace_device *dev);
+void millrace_debugfs_exit(struct millrace_device *dev);
 
 #endif

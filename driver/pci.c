@@ -4,18 +4,8 @@
 #include <linux/idr.h>
 #include <linux/module.h>
 
-#include "card.h"
-#include "context.h"
-#include "debugfs.h"
-#include "dump.h"
 #include "gate.h"
-#include "install.h"
-#include "ioctl.h"
-#include "irq.h"
-#include "pm.h"
-#include "reset.h"
-#include "sysfs.h"
-#include "verify.h"
+#include "millrace.h"
 
 static DEFINE_IDA(millrace_ida);
 

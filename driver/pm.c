@@ -5,8 +5,7 @@
 
 #include "hw.h"
 #include "job.h"
-#include "pm.h"
-#include "reset.h"
+#include "millrace.h"
 
 static int millrace_suspend(struct device *d)
 {

@@ -2,12 +2,10 @@
 /* A context's ring with its jobs: setting it up, off the device and back, time-outs. */
 #include <linux/module.h>
 
-#include "complete.h"
-#include "dump.h"
 #include "gate.h"
 #include "hw.h"
 #include "job.h"
-#include "queue.h"
+#include "millrace.h"
 #include "ring.h"
 
 static unsigned int timeout_ms = 60000;

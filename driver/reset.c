@@ -6,16 +6,11 @@
 #include <linux/delay.h>
 #include <linux/module.h>
 
-#include "complete.h"
 #include "gate.h"
 #include "hw.h"
-#include "install.h"
-#include "irq.h"
 #include "job.h"
-#include "queue.h"
-#include "reset.h"
+#include "millrace.h"
 #include "ring.h"
-#include "verify.h"
 
 #include "trace.h"
 

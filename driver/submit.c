@@ -3,12 +3,10 @@
 #include <linux/slab.h>
 
 #include "gate.h"
-#include "irq.h"
 #include "job.h"
 #include "map.h"
-#include "queue.h"
+#include "millrace.h"
 #include "ring.h"
-#include "submit.h"
 #include "trace.h"
 
 #define CLEAR_MAX SZ_16M /* of one entry, which other rings wait for */

@@ -3,8 +3,7 @@
 #include <linux/device.h>
 #include <linux/sysfs.h>
 
-#include "reset.h"
-#include "sysfs.h"
+#include "millrace.h"
 
 static struct millrace_device *of(struct device *d)
 {

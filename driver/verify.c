@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the device says about itself, verified before anything of it is trusted. */
 #include "hw.h"
-#include "verify.h"
+#include "millrace.h"
 
 #define CAPS_MAX 16 /* of the list, so that a broken one ends */
 #define WATCHDOG_LOG2 24 /* cycles without progress of a run */

@@ -6,7 +6,7 @@
 #include "gate.h"
 #include "job.h"
 #include "map.h"
-#include "wait.h"
+#include "millrace.h"
 
 static struct millrace_job *find_job(struct millrace_queue *q, u64 id)
 {

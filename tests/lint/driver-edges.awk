@@ -11,6 +11,8 @@ function everybodys(n) { return n == "millrace" || n == "millrace_hw" || n == "h
 # What the line at column 0 defines, "" when it is nothing that others can see.
 function defined(line, header,    name) {
     if (match(line, /^TRACE_EVENT\(millrace_[a-z0-9_]+/)) return "trace_" substr(line, 13, RLENGTH - 12)
+    # What others may use of a header is named there and stands elsewhere, but for inline functions.
+    if (header && line !~ /^static inline /) return ""
     if (line !~ /^[a-z]/ || line ~ /^extern / || (line ~ /;[ \t]*$/ && line !~ / = /)) return ""
     if (line ~ /^static/ && !(header && line ~ /^static inline /)) return ""
     gsub(/(struct|enum|union) millrace_[a-z0-9_]+/, "", line)
