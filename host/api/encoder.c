@@ -7,7 +7,7 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "device/open.h"
-#include "pack/load.h"
+#include "pack/packed.h"
 
 // ---- opening ----
 

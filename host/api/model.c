@@ -6,11 +6,7 @@
 #include "common/buf.h"
 #include "engine/engine.h"
 #include "engine/synthetic.h"
-#include "pack/export.h"
-#include "pack/report.h"
-#include "pack/packed_write.h"
-#include "pack/plain_read.h"
-#include "pack/load.h"
+#include "pack/packed.h"
 
 // mr_interrupt() ends packing too, with or without a progress function of the caller's.
 static int watch(void *arg, size_t done, size_t total)

@@ -63,3 +63,25 @@ void *mr_memory_at(const struct mr_memory *m, uint64_t addr, size_t bytes, bool 
     }
     return NULL;
 }
+
+int mr_memory_write(const struct mr_memory *m, uint64_t addr, const void *data, size_t bytes,
+                    struct mr_error *err)
+{
+    void *p = mr_memory_at(m, addr, bytes, true);
+    if (!p)
+        return mr_fail(err, MR_ERR_USAGE, "no writable device buffer of %zu bytes at 0x%llx", bytes,
+                       (unsigned long long)addr);
+    memcpy(p, data, bytes);
+    return 0;
+}
+
+int mr_memory_read(const struct mr_memory *m, uint64_t addr, void *data, size_t bytes,
+                   struct mr_error *err)
+{
+    const void *p = mr_memory_at(m, addr, bytes, false);
+    if (!p)
+        return mr_fail(err, MR_ERR_USAGE, "no device buffer of %zu bytes at 0x%llx", bytes,
+                       (unsigned long long)addr);
+    memcpy(data, p, bytes);
+    return 0;
+}

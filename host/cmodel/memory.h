@@ -38,3 +38,8 @@ void mr_memory_free(struct mr_memory *m);
 
 // The bytes [addr, addr + bytes), or NULL if they do not lie in one region.
 void *mr_memory_at(const struct mr_memory *m, uint64_t addr, size_t bytes, bool write);
+// As the host does it.
+int mr_memory_write(const struct mr_memory *m, uint64_t addr, const void *data, size_t bytes,
+                    struct mr_error *err);
+int mr_memory_read(const struct mr_memory *m, uint64_t addr, void *data, size_t bytes,
+                   struct mr_error *err);

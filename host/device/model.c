@@ -30,23 +30,13 @@ static int model_alloc(struct mr_device *dev, int channel, size_t bytes, const v
 static int model_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
                        struct mr_error *err)
 {
-    void *p = mr_memory_at(&self(dev)->mem, addr, bytes, true);
-    if (!p)
-        return mr_fail(err, MR_ERR_USAGE, "no writable device buffer of %zu bytes at 0x%llx", bytes,
-                       (unsigned long long)addr);
-    memcpy(p, data, bytes);
-    return 0;
+    return mr_memory_write(&self(dev)->mem, addr, data, bytes, err);
 }
 
 static int model_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
                       struct mr_error *err)
 {
-    const void *p = mr_memory_at(&self(dev)->mem, addr, bytes, false);
-    if (!p)
-        return mr_fail(err, MR_ERR_USAGE, "no device buffer of %zu bytes at 0x%llx", bytes,
-                       (unsigned long long)addr);
-    memcpy(data, p, bytes);
-    return 0;
+    return mr_memory_read(&self(dev)->mem, addr, data, bytes, err);
 }
 
 static int tell(struct mr_device *dev, struct mr_error *err)

@@ -151,25 +151,16 @@ static int sim_alloc(struct mr_device *dev, int channel, size_t bytes, const voi
 static int sim_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
                      struct mr_error *err)
 {
-    void *p = mr_memory_at(&self(dev)->mem, addr, bytes, true);
-    if (!p)
-        return mr_fail(err, MR_ERR_USAGE, "no writable device buffer of %zu bytes at 0x%llx", bytes,
-                       (unsigned long long)addr);
-    memcpy(p, data, bytes);
-    if (self(dev)->want_check)
-        memcpy(mr_memory_at(&self(dev)->ref, addr, bytes, true), data, bytes);
-    return 0;
+    int rc = mr_memory_write(&self(dev)->mem, addr, data, bytes, err);
+    return rc == 0 && self(dev)->want_check
+               ? mr_memory_write(&self(dev)->ref, addr, data, bytes, err)
+               : rc;
 }
 
 static int sim_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
                     struct mr_error *err)
 {
-    const void *p = mr_memory_at(&self(dev)->mem, addr, bytes, false);
-    if (!p)
-        return mr_fail(err, MR_ERR_USAGE, "no device buffer of %zu bytes at 0x%llx", bytes,
-                       (unsigned long long)addr);
-    memcpy(data, p, bytes);
-    return 0;
+    return mr_memory_read(&self(dev)->mem, addr, data, bytes, err);
 }
 
 // ---- registers ----------------------------------------------------------------------------------

@@ -27,6 +27,17 @@ static const char *option(const char *uri, const char *name)
     return p ? p + 1 : NULL;
 }
 
+// Where the option stands, or NULL and the whole URI in `out`. MR_ERR_USAGE: there is no room.
+static int find(const char *uri, const char *name, const char **at, char *out, size_t size,
+                struct mr_error *err)
+{
+    *at = option(uri, name);
+    if (strlen(uri) >= size)
+        return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", uri);
+    strcpy(out, uri);
+    return 0;
+}
+
 // `uri` without the option at p, whose value ends at `end`: one of the two commas around it goes
 // with it. MR_ERR_USAGE if it is there again.
 static int without(const char *uri, const char *p, const char *end, char *out, size_t size,
@@ -49,15 +60,12 @@ static int without(const char *uri, const char *p, const char *end, char *out, s
 int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
                             struct mr_error *err)
 {
-    const char *p = is(uri, "sim:") || is(uri, "model:") ? option(uri, "units=") : NULL;
-    *units = 1;
-    if (strlen(uri) >= size)
-        return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", uri);
-    if (!p) {
-        strcpy(out, uri);
-        return 0;
-    }
+    const char *p;
     char *end;
+    *units = 1;
+    int rc = find(uri, "units=", &p, out, size, err);
+    if (rc < 0 || !p || !(is(uri, "sim:") || is(uri, "model:")))
+        return rc;
     const char *value = p + strlen("units=");
     unsigned long n = strtoul(value, &end, 10);
     if (*value < '0' || *value > '9' || (*end && *end != ',') || n < 1 || n > MOST_UNITS)
@@ -70,15 +78,12 @@ int mr_device_without_capacity(const char *uri, char *out, size_t size, uint64_t
                                struct mr_error *err)
 {
     static const char units[] = "KMG";
-    const char *p = option(uri, "capacity=");
-    *capacity = 0;
-    if (strlen(uri) >= size)
-        return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", uri);
-    if (!p) {
-        strcpy(out, uri);
-        return 0;
-    }
+    const char *p;
     char *end;
+    *capacity = 0;
+    int rc = find(uri, "capacity=", &p, out, size, err);
+    if (rc < 0 || !p)
+        return rc;
     const char *value = p + strlen("capacity=");
     unsigned long long n = strtoull(value, &end, 10);
     const char *unit = *end ? strchr(units, *end) : NULL;

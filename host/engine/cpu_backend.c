@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "cpu/cpu.h"
 #include "device/device.h"
-#include "pack/unpack.h"
+#include "pack/packed.h"
 
 enum { CHUNK = 128 }; // takes any number of rows; a step of the scheduler should end some time
 

@@ -111,6 +111,8 @@ struct mr_list {
 };
 
 #define MR_LIST(array) {array, sizeof(array) / sizeof *(array)}
+// Of struct mr_arch: the member and its count, of the array of the same name.
+#define MR_COUNTED(name) .name = name, .n_##name = sizeof name / sizeof *name
 
 // What stands on top of an encoder; the host computes it.
 enum mr_head {

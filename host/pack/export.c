@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pack/export.h"
+#include "pack/packed.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pack/load.h"
+#include "pack/packed.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -7,8 +7,48 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "pack/pack_memory.h"
-#include "pack/packed_read.h"
+#include "pack/pack.h"
+
+static int pack_in_memory(struct mr_packer *p, struct mr_packed *packed, struct mr_error *err)
+{
+    struct mr_packed_layout layout;
+    struct mr_sink sink = {0};
+    packed->memory = aligned_alloc(4096, (packed->stream_bytes + 4095) / 4096 * 4096);
+    if (!packed->memory)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a weight stream of %zu bytes",
+                       packed->stream_bytes);
+    packed->stream = packed->memory;
+    int rc = mr_packed_layout_make(&layout, &packed->config, packed->format, 0,
+                                   packed->embedding.dtype, 0, 0, err);
+    // Places in memory instead of in a file.
+    for (size_t i = layout.count; rc == 0 && i > layout.tables; i--)
+        layout.tensors[i - 1].offset -= layout.tensors[layout.tables].offset;
+    if (rc == 0)
+        rc = mr_sink_init(&sink, packed->memory, NULL, err);
+    if (rc == 0) // are used where they lie in the checkpoint
+        rc = mr_packer_tables(p, NULL, &layout.tensors[0], err);
+    if (rc == 0)
+        rc = mr_packer_stream(p, &sink, &layout.tensors[layout.tables], err);
+    mr_sink_free(&sink);
+    mr_packed_layout_free(&layout);
+    return rc;
+}
+
+int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
+                      struct mr_error *err)
+{
+    struct mr_packer p;
+    if (opt->describe)
+        return mr_packer_describe(packed, dir, opt, err);
+    int rc = mr_packer_open(&p, packed, dir, opt, err);
+    if (rc < 0)
+        return rc;
+    rc = pack_in_memory(&p, packed, err);
+    mr_packer_close(&p);
+    if (rc < 0)
+        mr_packed_close(packed);
+    return rc;
+}
 
 // model/pytorch_model.bin instead of model: what a file of weights is comes from its directory.
 static bool is_weights(const char *path)

@@ -3,11 +3,13 @@
 // from it), the embedding as it was in the checkpoint, configuration and tokenizer.
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "checkpoint/checkpoint.h"
+#include "common/error.h"
 #include "common/file.h"
 #include "pack/layout.h"
 #include "text/tokenizer.h"
@@ -64,5 +66,79 @@ enum mr_model_kind mr_packed_kind(const struct mr_packed *packed);
 // An error unless the model has a tokenizer.
 int mr_packed_need_tokenizer(const struct mr_packed *packed, struct mr_error *err);
 
-// Releases what packing (pack_memory.h) or opening (packed_read.h) has put there; all is zero then.
+// Releases what packing or opening has put there; all is zero then.
 void mr_packed_close(struct mr_packed *packed);
+
+// ---- making and opening ------------------------------------------------------------------------
+
+// Packs the Hugging Face directory `path` in memory, or opens the packed file `path`.
+// On success the caller owns *packed until mr_packed_close(); on failure it is all zero.
+int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
+                   struct mr_error *err);
+
+// Packs the Hugging Face directory `dir` in memory. Refuses Inf and NaN weights.
+// On success the caller owns *packed until mr_packed_close(); on failure it is all zero.
+int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
+                      struct mr_error *err);
+
+// Maps and checks a packed file, all of it; with `describe` and without `verify` no tensor beyond
+// 1 MiB, so that the file is not read as a whole.
+int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
+                   struct mr_error *err);
+
+// ---- writing -----------------------------------------------------------------------------------
+
+// Writes a packed file; `path` appears only when it is complete. `dir` is the Hugging Face
+// directory that `packed` was made from (its configuration and tokenizer are copied). *stop, unless
+// NULL, is looked at while writing: non-zero gives MR_ERR_INTERRUPTED.
+int mr_packed_save(const struct mr_packed *packed, const char *dir, const char *path,
+                   const volatile sig_atomic_t *stop, struct mr_error *err);
+
+struct mr_pack_result {
+    struct mr_config config;
+    uint64_t file_bytes, stream_bytes;
+    uint64_t input_bytes; // of the checkpoint's tensors
+};
+
+// Packs the Hugging Face directory `dir` into a file without having the model in memory: a few
+// megabytes a thread (with calibration, several gigabytes). The bytes are those of
+// mr_pack_directory() and mr_packed_save(), whatever the number of threads. `path` appears only
+// when it is complete, also if the program is killed.
+int mr_pack_file(const char *dir, const char *path, const struct mr_pack_options *opt,
+                 struct mr_pack_result *result, struct mr_error *err);
+
+// A packed file back into a Hugging Face directory: writes config.json, tokenizer.json (if there is
+// one) and model.safetensors with the values that the device multiplies with: matrices in bf16,
+// which holds every MXINT8 and MXFP4 value exactly, vectors in fp32, the embedding as it is stored.
+// A smoothed model stays smoothed.
+//
+// `dir` must not exist or be empty; it appears only when it is complete. *stop, unless NULL, is
+// looked at while writing: non-zero gives MR_ERR_INTERRUPTED. `packed` must be from a packed file.
+int mr_export(const struct mr_packed *packed, const char *dir, const volatile sig_atomic_t *stop,
+              struct mr_error *err);
+
+// ---- numbers -----------------------------------------------------------------------------------
+
+struct mr_unpacked;
+
+// The weights in fp32, for the reference: the values that the device computes with, smoothing
+// included. On success the caller owns *unpacked until mr_unpacked_close(); it borrows the
+// embedding of `packed`. Needs four bytes a weight.
+int mr_unpack(struct mr_unpacked **unpacked, const struct mr_packed *packed, struct mr_error *err);
+void mr_unpacked_close(struct mr_unpacked *unpacked); // NULL is allowed
+
+// As mr_checkpoint_item(): of a matrix the values that the device multiplies with, of a table its
+// own. NULL if there is no such tensor.
+const struct mr_tensor *mr_unpacked_item(const struct mr_unpacked *unpacked, int layer,
+                                         const struct mr_item *item, enum mr_part part);
+
+// How far the values are from the checkpoint's, matrix by matrix.
+// One entry for each matrix, in stream order, in new memory. `checkpoint` is what `packed` was made
+// from; smoothing, which the packed values have in them, is planned again and taken out.
+int mr_report(const struct mr_packed *packed, const struct mr_checkpoint *checkpoint,
+              const volatile sig_atomic_t *stop, struct mr_quality **list, size_t *count,
+              struct mr_error *err);
+
+// What packing is measured against, reading alone: copies all tensors of the directory, part by
+// part, to nowhere, on all processors: the time that packing cannot be below.
+int mr_pack_plain_read(const char *dir, const volatile sig_atomic_t *stop, struct mr_error *err);

@@ -12,7 +12,7 @@ struct mr_packed_faults {
 };
 
 // Looks at the tensors of l, on all processors; `data` is the file, `config` what it was laid out
-// for. Which tensors: see packed_read.h.
+// for. Which tensors: see mr_packed_open().
 int mr_packed_check(const struct mr_packed_layout *l, const struct mr_config *config,
                     const unsigned char *data, const struct mr_pack_options *opt,
                     struct mr_packed_faults *faults, const char *path, struct mr_error *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pack/packed_read.h"
+#include "pack/packed.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pack/plain_read.h"
+#include "pack/packed.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pack/unpack.h"
+#include "pack/packed.h"
 
 #include <stdlib.h>
 #include <string.h>

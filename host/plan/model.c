@@ -10,7 +10,7 @@
 #include "device/configs.h"
 #include "engine/program.h"
 #include "engine/synthetic.h"
-#include "pack/load.h"
+#include "pack/packed.h"
 #include "store/turned.h"
 
 int mr_plan_model_of(struct mr_config *model, enum mr_format *format, const char *path,

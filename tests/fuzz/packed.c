@@ -2,7 +2,7 @@
 // A packed file. The input is the header (its first 4096 bytes cut to HEADER) and then what follows
 // the header page; zeros follow up to the size that the header gives. Checksums are made right, or
 // nothing behind them would be reached.
-#include "pack/packed_read.h"
+#include "pack/packed.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 #include "device/open.h"
 #include "engine/engine.h"
 #include "pack/packed.h"
-#include "pack/pack_memory.h"
 
 #define FIXTURES "tests/fixtures/gptj" // of tests that know GPT-J's tensors
 

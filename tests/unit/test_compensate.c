@@ -16,7 +16,7 @@
 #include "pack/calibrate.h"
 #include "pack/compensate.h"
 #include "pack/mxfp4.h"
-#include "pack/pack_memory.h"
+#include "pack/packed.h"
 
 // ---- problems
 // -------------------------------------------------------------------------------------

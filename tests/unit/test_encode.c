@@ -10,7 +10,7 @@
 #include "device/open.h"
 #include "engine/encode.h"
 #include "pack/calibrate.h"
-#include "pack/pack_memory.h"
+#include "pack/packed.h"
 #include "unit/bert_model.h"
 #include "unit/files.h"
 

@@ -16,10 +16,7 @@
 #include "files.h"
 #include "fixtures.h"
 #include "pack/decode.h"
-#include "pack/export.h"
-#include "pack/pack_memory.h"
-#include "pack/packed_write.h"
-#include "pack/packed_read.h"
+#include "pack/packed.h"
 
 #define MODEL FIXTURES "/fp32-d16-r2"
 

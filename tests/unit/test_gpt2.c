@@ -15,10 +15,8 @@
 #include "files.h"
 #include "fixtures.h"
 #include "model/model.h"
-#include "pack/export.h"
+#include "pack/packed.h"
 #include "pack/identity.h"
-#include "pack/packed_read.h"
-#include "pack/packed_write.h"
 #include "simulated.h"
 
 #define GPT2   "tests/fixtures/gpt2"

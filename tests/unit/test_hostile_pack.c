@@ -12,10 +12,7 @@
 
 #include "check.h"
 #include "files.h"
-#include "pack/load.h"
-#include "pack/pack_memory.h"
-#include "pack/packed_read.h"
-#include "pack/packed_write.h"
+#include "pack/packed.h"
 
 #define MODEL "tests/fixtures/gptj/fp32-d16-r2"
 

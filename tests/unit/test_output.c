@@ -15,8 +15,7 @@
 #include "checkpoint/synthetic.h"
 #include "common/output_file.h"
 #include "files.h"
-#include "pack/pack_memory.h"
-#include "pack/packed_write.h"
+#include "pack/packed.h"
 
 #define MODEL "tests/fixtures/gptj/fp32-d16-r2"
 

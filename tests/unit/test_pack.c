@@ -14,9 +14,7 @@
 #include "files.h"
 #include "fixtures.h"
 #include "pack/smooth.h"
-#include "pack/pack_memory.h"
-#include "pack/packed_write.h"
-#include "pack/load.h"
+#include "pack/packed.h"
 
 // ---- smoothing ----------------------------------------------------------------------------------
 

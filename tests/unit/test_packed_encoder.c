@@ -10,17 +10,16 @@
 #include <xxhash.h>
 
 #include "check.h"
-#include "pack/pack_memory.h"
+#include "pack/packed.h"
 #include "pack/packed_format.h"
-#include "pack/packed_read.h"
-#include "pack/packed_write.h"
 #include "unit/bert_model.h"
 #include "unit/files.h"
 
 #define CONFIG(class)                                                                              \
     "{\"architectures\":[\"" class "\"],\"model_type\":\"bert\",\"vocab_size\":61,\"num_labels\":" \
-    "3,\"hidden_size\":40,\"num_attention_heads\":2,\"intermediate_size\":72,"                     \
-    "\"num_hidden_layers\":2,\"max_position_embeddings\":32}"
+                                   "3,\"hidden_size\":40,\"num_attention_heads\":2,"               \
+                                   "\"intermediate_size\":72,"                                     \
+                                   "\"num_hidden_layers\":2,\"max_position_embeddings\":32}"
 
 static const struct mr_pack_options pack = {.wanted = MR_EITHER, .smooth = true},
                                     open = {.wanted = MR_ENCODER};
@@ -136,9 +135,9 @@ static void what_the_header_says_is_looked_at(void **state)
     refused(d, size, POOLING, 3, none);
     refused(d, size, TOKENS, 0, none);
     refused(d, size, TOKENS, 33, none);
-    refused(d, size, HEADS, 0x100, none);       // without labels, which its class has
-    refused(d, size, HEADS, 0x2900, none);      // a head that there is not
-    refused(d, size, HEADS, 0x80000900U, none); // as the highest bit
+    refused(d, size, HEADS, 0x100, none);                     // without labels, which its class has
+    refused(d, size, HEADS, 0x2900, none);                    // a head that there is not
+    refused(d, size, HEADS, 0x80000900U, none);               // as the highest bit
     refused(d, size, HEADS, 0xb00, "the tensor section has"); // words that are not there
     refused(d, size, HEADS, 0x903, "the entry of section 3");
     free(d);
@@ -190,8 +189,8 @@ static void callers_get_what_they_want(void **state)
     struct mr_error err = {0};
     struct mr_packed p;
     struct mr_pack_result result;
-    const struct mr_pack_options decoder = {0}, fp4 = {.wanted = MR_EITHER,
-                                                       .format = MR_FORMAT_MXFP4};
+    const struct mr_pack_options decoder = {0},
+                                 fp4 = {.wanted = MR_EITHER, .format = MR_FORMAT_MXFP4};
     free(packed(CONFIG("BertModel"), &size));
     assert_refused(mr_packed_open(&p, files_path("e.mill"), &decoder, &err), MR_ERR_UNSUPPORTED,
                    &err, "BERT reads texts and writes none");

@@ -14,8 +14,7 @@
 #include "check.h"
 #include "checkpoint/synthetic.h"
 #include "files.h"
-#include "pack/packed_write.h"
-#include "pack/packed_read.h"
+#include "pack/packed.h"
 
 // mr_synthetic_write() of `golden` with seed 1, packed as MXINT8 with smoothing. To be made again
 // with a new version of the format only: UPDATE_GOLDEN=1 writes it.

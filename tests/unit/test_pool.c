@@ -10,7 +10,7 @@
 #include "common/pool.h"
 #include "device/open.h"
 #include "fixtures.h"
-#include "pack/pack_memory.h"
+#include "pack/packed.h"
 
 enum { TASKS = 1000, WORKERS = 4 };
 

@@ -9,8 +9,7 @@
 #include <math.h>
 
 #include "fixtures.h"
-#include "pack/report.h"
-#include "pack/pack_memory.h"
+#include "pack/packed.h"
 #include "unpacked.h"
 
 #define MODEL FIXTURES "/mixed-d96-r16"

@@ -14,7 +14,7 @@
 #include "engine/synthetic.h"
 #include "fixtures.h"
 #include "pack/layout.h"
-#include "pack/pack_memory.h"
+#include "pack/packed.h"
 #include "simulated.h"
 
 // Every fixture, cut to few tokens a sequence; each in one format, and in turn all ways of running.

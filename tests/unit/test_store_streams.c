@@ -12,7 +12,7 @@
 
 #include "checkpoint/synthetic.h"
 #include "cmodel/num.h"
-#include "pack/pack_memory.h"
+#include "pack/packed.h"
 #include "store/tile_kernels.h"
 #include "store/turned.h"
 #include "store_steps.h"

@@ -16,11 +16,8 @@
 #include "files.h"
 #include "fixtures.h"
 #include "model/tensors.h"
-#include "pack/export.h"
-#include "pack/packed_read.h"
-#include "pack/packed_write.h"
+#include "pack/packed.h"
 #include "pack/smooth.h"
-#include "pack/unpack.h"
 #include "toy_model.h"
 
 #define PAGE   "docs/inside/adding-a-model.md"

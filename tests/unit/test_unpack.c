@@ -11,7 +11,7 @@
 #include "cpu/cpu.h"
 #include "engine/cpu_backend.h"
 #include "fixtures.h"
-#include "pack/pack_memory.h"
+#include "pack/packed.h"
 #include "unpacked.h"
 
 static float *read_all(const struct mr_tensor *t)

@@ -37,8 +37,7 @@ static const struct mr_item tail[] = {
 static const struct mr_arch toy = {
     .type = "toy",
     .title = "Toy",
-    .keys = keys,
-    .n_keys = sizeof keys / sizeof *keys,
+    MR_COUNTED(keys),
     .epsilon = "layer_norm_epsilon",
     .function = MR_FUNCTION_GELU_NEW,
     .bos = -1,

@@ -6,7 +6,7 @@
 
 #include "model/arch.h"
 #include "model/tensors.h"
-#include "pack/unpack.h"
+#include "pack/packed.h"
 
 static inline const struct mr_tensor *unpacked_in(const struct mr_unpacked *u,
                                                   const struct mr_config *c,
@@ -25,9 +25,8 @@ static inline const struct mr_tensor *unpacked_in(const struct mr_unpacked *u,
 }
 
 // "ln_1.weight" of a block, or, for layer -1, "transformer.wte.weight".
-static inline const struct mr_tensor *unpacked_named(const struct mr_unpacked *u,
-                                                     const struct mr_config *c, int layer,
-                                                     const char *name)
+static inline const struct mr_tensor *
+unpacked_named(const struct mr_unpacked *u, const struct mr_config *c, int layer, const char *name)
 {
     const struct mr_tensor *t =
         layer < 0 ? unpacked_in(u, c, &mr_arch_of(c)->tables, -1, name) : NULL;

@@ -19,7 +19,7 @@
 #include "engine/engine.h"
 #include "hls_streams.h"
 #include "memory_store.h"
-#include "pack/pack_memory.h"
+#include "pack/packed.h"
 #include "store_steps.h"
 #include "train/step.h"
 

@@ -18,9 +18,7 @@
 #include "simulated.h"
 
 #include "device/xrt_api.h"
-#include "pack/pack_memory.h"
-#include "pack/packed_write.h"
-#include "pack/packed_read.h"
+#include "pack/packed.h"
 
 static double now(void)
 {

@@ -30,11 +30,9 @@ struct trace_args {
 // Files are opened before the simulation, so that it is not run in vain; what was there before
 // stays until the run has succeeded. Exit statuses.
 int trace_open_outputs(struct trace_args *a);
-int trace_write_outputs(struct trace_args *a, const struct mr_trace *t, const char *title);
-int trace_commit_outputs(struct trace_args *a);
-void trace_abandon_outputs(struct trace_args *a); // what has not been committed
-
-void trace_print(const struct trace_args *a, const struct mr_trace *t, const char *title);
+// Writes them and prints the sums, or, where the run has failed, leaves what was there.
+int trace_end_outputs(struct trace_args *a, const struct mr_trace *t, const char *title,
+                      int status);
 
 // trace --train: the timeline of a micro-batch, or of a C model the list of its programs.
 int trace_training(const struct cli_command *command, struct trace_args *a);

@@ -43,7 +43,7 @@ int trace_open_outputs(struct trace_args *a)
     return status == EXIT_OK ? open_output(&a->view) : status;
 }
 
-int trace_write_outputs(struct trace_args *a, const struct mr_trace *t, const char *title)
+static int write_outputs(struct trace_args *a, const struct mr_trace *t, const char *title)
 {
     struct mr_error err = {0};
     const struct trace_output *o = &a->json;
@@ -62,7 +62,7 @@ int trace_write_outputs(struct trace_args *a, const struct mr_trace *t, const ch
     return cli_fail(&err);
 }
 
-int trace_commit_outputs(struct trace_args *a)
+static int commit_outputs(struct trace_args *a)
 {
     struct mr_error err = {0};
     struct trace_output *const o[] = {&a->json, &a->svg, &a->view};
@@ -75,14 +75,6 @@ int trace_commit_outputs(struct trace_args *a)
         return EXIT_OK;
     (void)mr_fail_in(&err, "--fst");
     return cli_fail(&err);
-}
-
-void trace_abandon_outputs(struct trace_args *a)
-{
-    mr_output_file_abandon(&a->json.to);
-    mr_output_file_abandon(&a->svg.to);
-    mr_output_file_abandon(&a->view.to);
-    mr_output_abandon(&a->waves);
 }
 
 // ---- what is printed ----------------------------------------------------------------------------
@@ -116,7 +108,7 @@ static void print_waits(const struct mr_trace *t)
     printf("%s\n", t->n_waits == 0 ? " nothing" : "");
 }
 
-void trace_print(const struct trace_args *a, const struct mr_trace *t, const char *title)
+static void print(const struct trace_args *a, const struct mr_trace *t, const char *title)
 {
     printf("%s\n", title);
     printf("  cycles      %llu\n", (unsigned long long)t->cycles);
@@ -135,4 +127,19 @@ void trace_print(const struct trace_args *a, const struct mr_trace *t, const cha
         printf("  intervals shorter than %llu cycles were merged (--max-events %ld); sums are "
                "exact\n",
                (unsigned long long)t->resolution, a->max_events);
+}
+
+int trace_end_outputs(struct trace_args *a, const struct mr_trace *t, const char *title, int status)
+{
+    if (status == EXIT_OK)
+        status = write_outputs(a, t, title);
+    if (status == EXIT_OK)
+        status = commit_outputs(a);
+    if (status == EXIT_OK && !a->c.quiet)
+        print(a, t, title);
+    mr_output_file_abandon(&a->json.to);
+    mr_output_file_abandon(&a->svg.to);
+    mr_output_file_abandon(&a->view.to);
+    mr_output_abandon(&a->waves);
+    return status;
 }

@@ -87,7 +87,7 @@ static int trace(struct trace_args *a, struct mr_model *model)
 {
     struct screen screen = {.start = mr_seconds()};
     struct mr_error err = {0};
-    struct mr_trace t;
+    struct mr_trace t = {0};
     char title[512];
     struct mr_trace_options *o = &a->o;
     o->device = a->c.device;
@@ -109,14 +109,10 @@ static int trace(struct trace_args *a, struct mr_model *model)
     if (status == EXIT_OK) {
         int rc = mr_trace_run(&t, model, o, &err);
         cli_line_wipe(&screen.line);
-        status = rc < 0 ? cli_fail(&err) : trace_write_outputs(a, &t, title);
-        if (status == EXIT_OK)
-            status = trace_commit_outputs(a);
-        if (status == EXIT_OK && !a->c.quiet)
-            trace_print(a, &t, title);
-        mr_trace_free(&t);
+        status = rc < 0 ? cli_fail(&err) : EXIT_OK;
     }
-    trace_abandon_outputs(a);
+    status = trace_end_outputs(a, &t, title, status);
+    mr_trace_free(&t);
     return status;
 }
 

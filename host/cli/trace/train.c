@@ -117,14 +117,10 @@ static int draw(struct trace_args *a, const struct job *job)
     if (status == EXIT_OK) {
         int rc = mr_trace_train(&t, &o, &err);
         cli_line_wipe(&screen.line);
-        status = rc < 0 ? cli_fail(&err) : trace_write_outputs(a, &t, title);
+        status = rc < 0 ? cli_fail(&err) : EXIT_OK;
     }
-    if (status == EXIT_OK)
-        status = trace_commit_outputs(a);
-    if (status == EXIT_OK && !a->c.quiet)
-        trace_print(a, &t, title);
+    status = trace_end_outputs(a, &t, title, status);
     mr_trace_free(&t);
-    trace_abandon_outputs(a);
     return status;
 }
 
