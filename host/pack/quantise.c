@@ -417,7 +417,7 @@ int mr_quantiser_open(struct mr_quantiser **out, const struct mr_quantise_input 
     if (!q)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for packing");
     q->in = *in;
-    q->kernels = mr_row_kernels();
+    q->kernels = mr_row_kernels[mr_simd_best()];
     q->workers = mr_pool_workers(in->pool);
     q->out_bytes =
         (size_t)(mr_header_beats(&widest) + COLS / 4 * mr_group_beats(&widest)) * MR_BEAT;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cmodel/num.h"
-#include "common/simd.h"
 #include "pack/mxfp4.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -192,22 +191,10 @@ static const struct mr_row_kernels kernels_avx512 = {maxima_avx512, scale_avx512
                                                      mxfp4_avx2};
 #endif
 
-// By instruction set.
-static const struct mr_row_kernels *const kernels[MR_SIMD_SETS] = {
+const struct mr_row_kernels *const mr_row_kernels[MR_SIMD_SETS] = {
     &kernels_portable,
 #if defined(__x86_64__)
     &kernels_avx2,
     &kernels_avx512,
 #endif
 };
-
-const struct mr_row_kernels *mr_row_kernels_named(const char *name)
-{
-    int set = mr_simd_named(name);
-    return set < 0 ? NULL : kernels[set];
-}
-
-const struct mr_row_kernels *mr_row_kernels(void)
-{
-    return kernels[mr_simd_best()];
-}

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/simd.h"
+
 struct mr_row_kernels {
     // Folds the bits of |row[i]| into col_max[i] and into *row_max (each may be NULL).
     void (*maxima)(const float *row, size_t n, uint32_t *col_max, uint32_t *row_max);
@@ -18,8 +20,4 @@ struct mr_row_kernels {
     void (*mxfp4)(const float *in, size_t n, uint8_t *code, int8_t *element);
 };
 
-// "portable", "avx2", "avx512"; NULL if unknown or if this processor cannot.
-const struct mr_row_kernels *mr_row_kernels_named(const char *name);
-
-// The best, or the one that the environment variable MILLRACE_SIMD names.
-const struct mr_row_kernels *mr_row_kernels(void);
+extern const struct mr_row_kernels *const mr_row_kernels[MR_SIMD_SETS];

@@ -75,7 +75,7 @@ static int fold_max(const struct mr_tensor *t, struct mr_pool *pool, float *row_
 {
     size_t rows = (size_t)t->shape[0], cols = (size_t)t->shape[1];
     size_t workers = (size_t)mr_pool_workers(pool);
-    struct maxima m = {.t = t, .kernels = mr_row_kernels(), .row_max = row_max};
+    struct maxima m = {.t = t, .kernels = mr_row_kernels[mr_simd_best()], .row_max = row_max};
     m.rows_a_task = 1 + ((size_t)1 << 18) / (cols + 1); // about a megabyte
     m.row = malloc(workers * cols * sizeof *m.row);
     m.col_max = col_max ? calloc(workers * cols, sizeof *m.col_max) : NULL;

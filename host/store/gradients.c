@@ -269,7 +269,8 @@ int mr_store_add(struct mr_store *s, size_t i, const void *region, struct mr_err
     int rc = expects(s, i, s->tally[i].region, err);
     if (rc < 0 || s->choice[i] & MR_CHOICE_FROZEN)
         return rc;
-    struct adding a = {.s = s, .t = &s->model->tensor[i], .kernels = mr_tile_kernels()};
+    struct adding a = {
+        .s = s, .t = &s->model->tensor[i], .kernels = mr_tile_kernels[mr_simd_best()]};
     a.sums = mr_store_sums(s, i);
     a.tiles = region;
     a.count = mr_store_tiles(a.t);

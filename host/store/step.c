@@ -88,7 +88,7 @@ static int sum_all(const struct mr_store *s, struct patch_sum **sum, struct mr_e
     *sum = calloc(s->layout.patches, sizeof **sum);
     if (!*sum)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for sums of squares");
-    struct summing x = {s, mr_tile_kernels(), *sum};
+    struct summing x = {s, mr_tile_kernels[mr_simd_best()], *sum};
     return mr_store_tasks(s->pool, 0, s->layout.patches, sum_patch, &x, err);
 }
 
@@ -369,7 +369,9 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
 {
     struct mr_store_header *h = s->header;
     const struct mr_update_options o = options_of(h);
-    struct updating u = {.s = s, .kernels = mr_tile_kernels(), .move = mr_update_mover_best()};
+    struct updating u = {.s = s,
+                         .kernels = mr_tile_kernels[mr_simd_best()],
+                         .move = mr_update_movers[mr_simd_best()]};
     u.found = found;
     u.now = mr_store_now(h);
     u.after = mr_store_after(h);

@@ -249,7 +249,7 @@ static void make_patch(void *arg, int i, int worker)
 
 void mr_streams_make(const struct mr_store *s)
 {
-    struct making m = {s, 0, mr_tile_kernels()};
+    struct making m = {s, 0, mr_tile_kernels[mr_simd_best()]};
     mr_pool_run(s->pool, (int)s->model->patches, make_patch, &m, true);
     mr_streams_finish(s);
 }
@@ -257,7 +257,7 @@ void mr_streams_make(const struct mr_store *s)
 void mr_streams_make_tensor(const struct mr_store *s, size_t i)
 {
     const struct mr_store_tensor *t = &s->model->tensor[i];
-    struct making m = {s, t->patch, mr_tile_kernels()};
+    struct making m = {s, t->patch, mr_tile_kernels[mr_simd_best()]};
     mr_pool_run(s->pool, (int)t->patches, make_patch, &m, true);
     mr_streams_finish_some(s, i, i + 1, s->header->side);
 }

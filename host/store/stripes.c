@@ -9,8 +9,6 @@
 #include <immintrin.h>
 #endif
 
-#include "common/simd.h"
-
 enum { LANES = 8, BLOCK = 16, SECRET = sizeof XXH3_kSecret, LAST = SECRET - MR_STRIPE - 7 };
 
 #define INLINE static inline __attribute__((always_inline))
@@ -133,8 +131,7 @@ AVX2 static void sum_avx2(uint64_t *to, const unsigned char *data, size_t n, siz
 }
 #endif
 
-// By instruction set.
-static mr_stripes_sum *const kernels[MR_SIMD_SETS] = {
+mr_stripes_sum *const mr_stripes_sums[MR_SIMD_SETS] = {
     sum_portable,
 #if defined(__x86_64__)
     sum_avx2,
@@ -142,17 +139,11 @@ static mr_stripes_sum *const kernels[MR_SIMD_SETS] = {
 #endif
 };
 
-mr_stripes_sum *mr_stripes_named(const char *name)
-{
-    int set = mr_simd_named(name);
-    return set < 0 ? NULL : kernels[set];
-}
-
 void mr_stripes_begin(struct mr_stripes *s)
 {
     *s = (struct mr_stripes){.sum = {XXH_PRIME32_3, XXH_PRIME64_1, XXH_PRIME64_2, XXH_PRIME64_3,
                                      XXH_PRIME64_4, XXH_PRIME32_2, XXH_PRIME64_5, XXH_PRIME32_1},
-                             .kernel = kernels[mr_simd_best()]};
+                             .kernel = mr_stripes_sums[mr_simd_best()]};
 }
 
 void mr_stripes_put(struct mr_stripes *s, const void *data, size_t size, const void *next)

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/simd.h"
+
 enum { MR_STRIPE = 64 };
 
 // Sums stripes [0, n) of `data`, of which the first one is number `number` of its block of 16.
@@ -30,5 +32,4 @@ void mr_stripes_put(struct mr_stripes *s, const void *data, size_t size, const v
 // The hash, with 1 to 64 bytes more.
 uint64_t mr_stripes_end(struct mr_stripes *s, const void *data, size_t size);
 
-// By the name of an instruction set, as in simd.h; NULL if this processor cannot.
-mr_stripes_sum *mr_stripes_named(const char *name);
+extern mr_stripes_sum *const mr_stripes_sums[MR_SIMD_SETS];

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cmodel/num.h"
-#include "common/simd.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -172,22 +171,10 @@ KERNELS(avx2, __attribute__((target("avx2"))))
 KERNELS(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))))
 #endif
 
-// By instruction set.
-static const struct mr_tile_kernels *const kernels[MR_SIMD_SETS] = {
+const struct mr_tile_kernels *const mr_tile_kernels[MR_SIMD_SETS] = {
     &kernels_portable,
 #if defined(__x86_64__)
     &kernels_avx2,
     &kernels_avx512,
 #endif
 };
-
-const struct mr_tile_kernels *mr_tile_kernels_named(const char *name)
-{
-    int set = mr_simd_named(name);
-    return set < 0 ? NULL : kernels[set];
-}
-
-const struct mr_tile_kernels *mr_tile_kernels(void)
-{
-    return kernels[mr_simd_best()];
-}

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/simd.h"
+
 // The blocks of 32 of a tile of 32 rows x 64 columns, as MXINT8 (rule 2 of
 // docs/inside/numerics.md).
 struct mr_tile_blocks {
@@ -26,8 +28,4 @@ struct mr_tile_kernels {
     void (*blocks)(const float *tile, struct mr_tile_blocks *out);
 };
 
-// "portable", "avx2", "avx512"; NULL if unknown or if this processor cannot.
-const struct mr_tile_kernels *mr_tile_kernels_named(const char *name);
-
-// The best, or the one that the environment variable MILLRACE_SIMD names.
-const struct mr_tile_kernels *mr_tile_kernels(void);
+extern const struct mr_tile_kernels *const mr_tile_kernels[MR_SIMD_SETS];

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "cmodel/num.h"
-#include "common/simd.h"
 #include "store/series.h"
 
 enum mr_update_kind mr_update_family(enum mr_update_kind kind)
@@ -364,8 +363,7 @@ UPDATE(avx2, __attribute__((target("avx2"))))
 UPDATE(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))))
 #endif
 
-// By instruction set.
-static mr_update_elements *const updates[MR_SIMD_SETS] = {
+mr_update_elements *const mr_update_sets[MR_SIMD_SETS] = {
     update_portable,
 #if defined(__x86_64__)
     update_avx2,
@@ -373,32 +371,10 @@ static mr_update_elements *const updates[MR_SIMD_SETS] = {
 #endif
 };
 
-static mr_update_mover *const movers[MR_SIMD_SETS] = {
+mr_update_mover *const mr_update_movers[MR_SIMD_SETS] = {
     move_portable,
 #if defined(__x86_64__)
     move_avx2,
     move_avx512,
 #endif
 };
-
-mr_update_elements *mr_update_named(const char *name)
-{
-    int set = mr_simd_named(name);
-    return set < 0 ? NULL : updates[set];
-}
-
-mr_update_elements *mr_update_best(void)
-{
-    return updates[mr_simd_best()];
-}
-
-mr_update_mover *mr_update_mover_named(const char *name)
-{
-    int set = mr_simd_named(name);
-    return set < 0 ? NULL : movers[set];
-}
-
-mr_update_mover *mr_update_mover_best(void)
-{
-    return movers[mr_simd_best()];
-}

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/simd.h"
 #include "model/tensors.h"
 
 // Numbers that a state keeps: new ones come last, and kinds of one family share their moments.
@@ -67,10 +68,5 @@ struct mr_update_move {
 typedef void mr_update_mover(const struct mr_update_factors *a, const struct mr_update_move *p,
                              size_t n);
 
-// "portable", "avx2", "avx512"; NULL if unknown or if this processor cannot.
-mr_update_elements *mr_update_named(const char *name);
-mr_update_mover *mr_update_mover_named(const char *name);
-
-// The best, or the one that the environment variable MILLRACE_SIMD names.
-mr_update_elements *mr_update_best(void);
-mr_update_mover *mr_update_mover_best(void);
+extern mr_update_elements *const mr_update_sets[MR_SIMD_SETS];
+extern mr_update_mover *const mr_update_movers[MR_SIMD_SETS];

@@ -134,7 +134,7 @@ static void update(struct mr_loop *l, double rate, double scale)
         bool decays = mr_update_decays(&l->options.adamw, mr_arch_of(&l->config), t.item, t.part);
         struct work w = {l, i,
                          mr_update_factors_of(&l->options.adamw, l->step, rate, scale, decays),
-                         mr_update_best()};
+                         mr_update_sets[mr_simd_best()]};
         mr_pool_run(l->pool, (int)((mr_params_size(&l->weights, i) + SHARE - 1) / SHARE),
                     some_parameters, &w, true);
     }

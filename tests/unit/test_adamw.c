@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The update of AdamW, Adam and SGD against rule 14 of docs/inside/numerics.md computed once more in 113
-// bits, in every instruction set and beside PyTorch, and the learning rates.
+// The update of AdamW, Adam and SGD against rule 14 of docs/inside/numerics.md computed once more
+// in 113 bits, in every instruction set and beside PyTorch, and the learning rates.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "cmodel/num.h"
+#include "simd_sets.h"
 #include "store/update.h"
 #include "store/rates.h"
 
@@ -159,12 +160,12 @@ static struct mr_update_factors some_factors(int kind)
     enum mr_update_kind rule = (enum mr_update_kind)(draw() % MR_UPDATE_KINDS);
     if (kind == 3)
         return (struct mr_update_factors){limit(), limit(), limit(), limit(), limit(), limit(),
-                                 limit(), limit(), limit(), limit(), rule};
+                                          limit(), limit(), limit(), limit(), rule};
     if (kind == 4) // w -= m / sqrt(v)
         return (struct mr_update_factors){1, 1, 0, 1, 0, 1, 0, 1, 0, 0, rule};
     const struct mr_update_options o = {0.9, 0.999, 1e-8, 0.1, false, rule};
     return mr_update_factors_of(&o, 1 + (int)(draw() % 1000), 1e-4 * (1 + draw() % 100), 1.0 / 777,
-                       draw() % 2);
+                                draw() % 2);
 }
 
 enum { N = 1000 };
@@ -237,7 +238,7 @@ static void every_instruction_set_has_the_same_bits(void **unused)
     struct elements e, want, was;
     int tried = 0;
     for (int k = 0; k < 3; k++) {
-        mr_update_elements *update = mr_update_named(names[k]);
+        mr_update_elements *update = SIMD_NAMED(mr_update_sets, names[k]);
         tried += update != NULL;
         for (int round = 0; update && round < 400; round++) {
             struct mr_update_factors a = some_factors(round % KINDS);
@@ -246,7 +247,7 @@ static void every_instruction_set_has_the_same_bits(void **unused)
             fill(&e, round % KINDS);
             was = want = e;
             mr_update_plain(&a, want.w + from, want.m + from, want.v + from, want.g + from,
-                           (size_t)n);
+                            (size_t)n);
             update(&a, e.w + from, e.m + from, e.v + from, e.g + from, (size_t)n);
             if (memcmp(&e, &want, sizeof e) != 0)
                 for (int i = 0; i < N; i++)
@@ -259,7 +260,7 @@ static void every_instruction_set_has_the_same_bits(void **unused)
         }
     }
     assert_true(tried >= 1);
-    assert_null(mr_update_named("mmx"));
+    assert_int_equal(mr_simd_named("mmx"), -1);
 }
 
 // From one place to another, by integers x 2^unit: as if these were fp32 before.
@@ -271,7 +272,7 @@ static void integers_are_gradients(void **unused)
     int32_t g[MOVED];
     struct elements e, want, to;
     for (int r = 0; r < 3 * 400; r++) {
-        mr_update_mover *move = mr_update_mover_named(names[r % 3]);
+        mr_update_mover *move = SIMD_NAMED(mr_update_movers, names[r % 3]);
         struct mr_update_factors a = some_factors(r % KINDS);
         bool edge = r % 24 < 3;
         int unit = edge ? -150 : (int)(draw() % 426) - 330; // beyond 2^96 a step is refused before
@@ -302,7 +303,6 @@ static void integers_are_gradients(void **unused)
                          unit, (double)to.w[i], (double)to.m[i], (double)to.v[i], (double)want.w[i],
                          (double)want.m[i], (double)want.v[i]);
     }
-    assert_null(mr_update_mover_named("mmx"));
 }
 
 // Of a hundred steps of usual values: a change of the rule, or a host that rounds otherwise, shows.
@@ -316,7 +316,7 @@ static uint64_t hash_of_steps(const struct mr_update_options *o)
         struct mr_update_factors a = mr_update_factors_of(o, step, 1e-3, 1.0 / 4096, true);
         for (int i = 0; i < N; i++)
             e.g[i] = ldexpf(uniform(), i % 24 - 6);
-        mr_update_best()(&a, e.w, e.m, e.v, e.g, N);
+        mr_update_sets[mr_simd_best()](&a, e.w, e.m, e.v, e.g, N);
     }
     return XXH64(&e, 3 * sizeof e.w, 0);
 }
@@ -378,7 +378,7 @@ static double distance(const struct mr_update_options *o, double rate, const flo
     memcpy(w, start, sizeof w);
     for (int step = 1; step <= STEPS; step++) {
         struct mr_update_factors a = mr_update_factors_of(o, step, rate, 1, true);
-        mr_update_best()(&a, w, m, v, gradients + (step - 1) * WEIGHTS, WEIGHTS);
+        mr_update_sets[mr_simd_best()](&a, w, m, v, gradients + (step - 1) * WEIGHTS, WEIGHTS);
         for (int i = 0; i < WEIGHTS; i++)
             worst = fmax(worst, fabs((double)w[i] - (double)want[(step - 1) * WEIGHTS + i]));
     }

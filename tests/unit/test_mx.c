@@ -2,8 +2,8 @@
 // The quantisers against OCP MX v1.0, computed a second time in exact rationals (GMP). Nothing here
 // comes from the code under test but its functions and the width of a block: the reference
 // takes fp32 bit patterns apart itself and knows no shifts, only fractions. What it expects where
-// Millrace chooses something that MX leaves open stands in docs/inside/numerics.md, "Conformance to OCP
-// MX".
+// Millrace chooses something that MX leaves open stands in docs/inside/numerics.md, "Conformance to
+// OCP MX".
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +19,7 @@
 #include "cmodel/num.h"
 #include "pack/mxfp4.h"
 #include "pack/row_kernels.h"
+#include "simd_sets.h"
 
 enum { N = MR_BLOCK, REST = N - 1, NAN_CODE = 255, VALUES = 65536 };
 
@@ -320,7 +321,7 @@ static void check_kernels(const struct block blocks[N], bool fp4)
     for (int b = 0; b < N; b++)
         memcpy(v[b], blocks[b].v, sizeof v[b]);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        const struct mr_row_kernels *f = mr_row_kernels_named(names[k]);
+        const struct mr_row_kernels *f = SIMD_NAMED(mr_row_kernels, names[k]);
         if (!f)
             continue;
         (fp4 ? f->mxfp4 : f->mxint8)(v[0], N, code, element[0]);

@@ -12,6 +12,7 @@
 #include "cmodel/num.h"
 #include "pack/mxfp4.h"
 #include "pack/row_kernels.h"
+#include "simd_sets.h"
 
 static const char *const names[] = {"portable", "avx2", "avx512"};
 enum { BLOCKS = 8, N = 32 * BLOCKS, KINDS = 9 };
@@ -83,7 +84,7 @@ static void blocks_are_those_of_the_reference(void **state)
                 chosen[code4[0][b] - top + 3]++;
         }
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-            const struct mr_row_kernels *f = mr_row_kernels_named(names[k]);
+            const struct mr_row_kernels *f = SIMD_NAMED(mr_row_kernels, names[k]);
             if (!f)
                 continue;
             memset(e[1], 85, sizeof e[1]);
@@ -134,7 +135,7 @@ static void near_ties_are_left_to_the_reference(void **state)
             want = scale_with(v, 5, bits);
             (void)mr_mxfp4_quantise(v, nibble);
             for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-                const struct mr_row_kernels *f = mr_row_kernels_named(names[k]);
+                const struct mr_row_kernels *f = SIMD_NAMED(mr_row_kernels, names[k]);
                 if (!f)
                     continue;
                 f->mxfp4(v, 1, &code, e);
@@ -162,7 +163,7 @@ static void scaling_is_that_of_the_reference(void **state)
         for (int i = 0; i < N; i++)
             exp[i] = (int8_t)((int)(next(&s) % 81) - 40);
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-            const struct mr_row_kernels *f = mr_row_kernels_named(names[k]);
+            const struct mr_row_kernels *f = SIMD_NAMED(mr_row_kernels, names[k]);
             if (!f)
                 continue;
             out[count] = 85;
@@ -195,7 +196,7 @@ static void maxima_are_those_of_the_reference(void **state)
         for (int i = 0; i < N; i++)
             start[i] = next(&s) >> 2;
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-            const struct mr_row_kernels *f = mr_row_kernels_named(names[k]);
+            const struct mr_row_kernels *f = SIMD_NAMED(mr_row_kernels, names[k]);
             uint32_t col[N], row = row_start, row2 = row_start, top = row_start;
             if (!f)
                 continue;

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "cmodel/num.h"
+#include "simd_sets.h"
 #include "store/patch.h"
 #include "store/tile_kernels.h"
 #include "store_steps.h"
@@ -45,7 +46,7 @@ static void every_instruction_set_has_the_same_integers(void **state)
     static const char *const names[] = {"portable", "avx2", "avx512"};
     static int32_t in[MR_TILE], sums[MR_TILE], was[MR_TILE];
     for (int r = 0; r < 3 * 400; r++) {
-        const struct mr_tile_kernels *k = mr_tile_kernels_named(names[r % 3]);
+        const struct mr_tile_kernels *k = SIMD_NAMED(mr_tile_kernels, names[r % 3]);
         size_t n = (size_t)(64 + mix((uint64_t)r) % (MR_TILE - 63));
         uint64_t low = 5, high = 7;
         uint32_t top = 0;

@@ -13,6 +13,7 @@
 #include "checkpoint/synthetic.h"
 #include "cmodel/num.h"
 #include "pack/packed.h"
+#include "simd_sets.h"
 #include "store/tile_kernels.h"
 #include "store/turned.h"
 #include "store_steps.h"
@@ -59,7 +60,7 @@ static void every_instruction_set_has_the_same_blocks(void **state)
     static float tile[MR_TILE];
     struct mr_tile_blocks b;
     for (int n = 0; n < 3; n++) {
-        const struct mr_tile_kernels *k = mr_tile_kernels_named(names[n]);
+        const struct mr_tile_kernels *k = SIMD_NAMED(mr_tile_kernels, names[n]);
         for (uint64_t r = 0; k && r < 600; r++) {
             fill_tile(tile, r);
             k->blocks(tile, &b);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "pack/hash.h"
+#include "simd_sets.h"
 #include "store/stripes.h"
 
 enum { MOST = 9000 };
@@ -43,7 +44,7 @@ static void hashes_are_those_of_the_library(void **state)
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)draw();
     for (size_t k = 0; k < 3; k++) {
-        mr_stripes_sum *kernel = mr_stripes_named(names[k]);
+        mr_stripes_sum *kernel = SIMD_NAMED(mr_stripes_sums, names[k]);
         for (size_t size = 241; kernel && size <= MOST; size += size < 1200 ? 1 : draw() % 40)
             for (size_t most = 1; most < 100; most = 4 * most + 3) {
                 const unsigned char *from = data + draw() % 4; // at no multiple of anything
@@ -52,8 +53,8 @@ static void hashes_are_those_of_the_library(void **state)
                              size, most);
             }
     }
-    assert_non_null(mr_stripes_named("portable"));
-    assert_null(mr_stripes_named("mmx"));
+    assert_int_equal(mr_simd_named("portable"), MR_SIMD_PORTABLE);
+    assert_int_equal(mr_simd_named("mmx"), -1);
 }
 
 int main(void)
