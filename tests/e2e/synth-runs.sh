@@ -85,6 +85,11 @@ unknown_family() {
     [ $? = 2 ] && [ "$(cat "$work/refused")" = 'make route: FAMILY=gw9 is not known; there are ecp5 and gw5a' ]
 }
 ok route_refuses_a_family_that_does_not_exist unknown_family
+unknown_netlist() {
+    FAMILY=gw9 tests/synth/netlist.sh >"$work/refused" 2>&1
+    [ $? = 2 ] && [ "$(cat "$work/refused")" = 'make test-netlist: FAMILY=gw9 is not known; there are xcup and gw5a' ]
+}
+ok and_so_do_the_netlists unknown_netlist
 
 # Silent work of minutes says that it goes on; its status stays.
 . tests/synth/route/saying.sh

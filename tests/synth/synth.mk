@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 ## synth: Yosys synthesis of tiny and of single units; resources in build/synth/table.md
-## test-netlist: the netlists of PE, fp32 units and LayerNorm against the C model
+## test-netlist: the netlists of PE, fp32 units and LayerNorm against the C model (FAMILY=xcup or gw5a)
 ## timing: estimates of every module's longest path for UltraScale+, held to ceilings (TIMING_CONFIGS=)
 ## route: units and the parts of the core placed and routed by PyPI's nextpnr, measured MHz (FAMILY=ecp5 or gw5a, ROUTE_MODULES=)
 ## area: what configurations take, unit by unit, by Yosys (AREA_CONFIGS=); area-doc writes it down
@@ -22,7 +22,7 @@ synth-doc: $(RTL_GEN)
 synth-units: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh units --write
 test-netlist: $(BUILD)/num.o
-	@BUILD=$(BUILD) SIM_CXX=$(SIM_CXX) tests/synth/netlist.sh
+	@BUILD=$(BUILD) FAMILY=$(or $(FAMILY),xcup) SIM_CXX=$(SIM_CXX) tests/synth/netlist.sh
 
 # Static timing. What Yosys has synthesised once stays in build/timing/cache.
 TIMING_CONFIGS ?= tiny
@@ -49,6 +49,5 @@ timing-ceilings: $(RTL_GEN) $(BUILD)/synth/sta
 ROUTE_UNITS := mr_pe mr_vacc2f:LANES=1 mr_vfadd:LANES=1,EARLY=0 mr_vfmul:LANES=1,EARLY=0 mr_exp2 mr_layernorm
 ROUTE_PARTS := $(addprefix ecp5/mr_,host_port matmul vector channels control kv results)
 ROUTE_MODULES ?= $(ROUTE_UNITS) $(ROUTE_PARTS)
-FAMILY ?= ecp5
 route: $(RTL_GEN)
-	@BUILD=$(BUILD) tests/synth/route/run.sh --write $(FAMILY) $(ROUTE_MODULES)
+	@BUILD=$(BUILD) tests/synth/route/run.sh --write $(or $(FAMILY),ecp5) $(ROUTE_MODULES)

