@@ -52,9 +52,7 @@ concerned_by() { # file
     tests/e2e/*) name=${f#tests/e2e/} && name=${name%%/*} && echo "0	e2e-${name%.sh}" ;;
     tests/rtl/*/bench.txt) variants | cut -d' ' -f1 | sed -n "s,^$(basename "$(dirname "$f")")@.*,5	rtl-&,p" ;;
     tests/check.sh | tests/tools/check.sh) echo "0	check" ;;
-    tests/tools/*-mutants.sh) echo "0	$name" ;;
-    tests/hls/mutants.sh) echo "0	hls-mutants" ;;
-    tests/mutants/*) echo "0	mutants-apply" ;;
+    tests/mutants/*) echo "0	mutants-apply" && tests/mutants/run.sh --folders | sed 's|.*/||; s|^|70	mutants-|' ;;
     tests/bench/instructions.sh) echo "0	bench-instructions" ;;
     tests/bench/suite/*) echo "0	unit-suite" ;;
     tests/fuzz/planted.sh) echo "0	planted-apply" ;;
@@ -95,9 +93,10 @@ concerned_by() { # file
     esac
     case $f in
     rtl/* | host/* | hls/* | tests/reference/*) # mutants of it: those that run, and those that only have to apply
-        grep -lF -e "|$f|" -e "|${f#*/}|" tests/tools/*-mutants.sh | sed 's|.*/|70	|; s/\.sh$//'
-        grep -qF "|$f|" tests/hls/mutants.sh && echo "70	hls-mutants"
-        grep -qF "$f" tests/mutants/table.tsv && echo "10	mutants-apply"
+        if grep -qF "	$f	" tests/mutants/table.tsv; then
+            echo "10	mutants-apply"
+            tests/mutants/run.sh --folders | grep -xF "${f%/*}" | sed 's|.*/||; s|^|70	mutants-|'
+        fi
         grep -qF " $f " tests/fuzz/planted.sh && echo "10	planted-apply" ;;
     esac
     # What a bench or a test was made from

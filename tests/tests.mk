@@ -128,8 +128,7 @@ $(BUILD)/test-list: FORCE
 	   printf 'driver\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/driver/run.sh quick\n'; \
 	   printf 'driver-uapi\tbash tests/driver/abi/run.sh\n'; \
 	   for s in check package; do printf 'driver-%s\tBUILD=$(BUILD) KDIR=$(KDIR) bash tests/driver/%s.sh quick\n' $$s $$s; done; \
-	   for s in back config cpu data step train; do printf '%s-mutants\tbash tests/tools/%s-mutants.sh $(BUILD)\n' $$s $$s; done; \
-	   printf 'hls-mutants\tbash tests/hls/mutants.sh $(BUILD)\n'; \
+	   for f in $$(tests/mutants/run.sh --folders); do printf 'mutants-%s\tBUILD=$(BUILD) tests/mutants/run.sh --quick %s\n' $${f##*/} $$f; done; \
 	   printf 'last-bad-input\tbash tests/tools/bad-input.sh $(BUILD)/test\n'; \
 	   for s in tests/e2e/*.sh; do n=$$(basename $$s .sh); cli=$(MILLRACE); \
 	     case " $(SAN_E2E) " in *" $$n "*) cli=$(BUILD)/san/millrace ;; esac; \

@@ -3,8 +3,8 @@
 # Proofs of the control that simulation covers worst: handshakes, credits and order. TAP on stdout.
 # "unbounded induction": base case by bounded model checking from reset, then induction (z3). Progress of
 # the reader is checked from reset up to a number of cycles only (yosys-abc, bmc3). For each, a fault is
-# put into a copy of the RTL and the checker must find it. usage: tests/formal/run.sh [quick] (from the
-# root); quick: progress of the reader alone. Needs yosys and z3.
+# put into a copy of the RTL and the checker must find it. table.tsv has them all but that progress.
+# usage: tests/formal/run.sh [quick] (from the root); quick: progress of the reader alone. Needs yosys and z3.
 set -uo pipefail
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -79,114 +79,37 @@ progress() {
     return 2
 }
 
-fifo=(rtl/common/mr_ram_1r1w.sv rtl/common/mr_fifo.sv)
-split=(rtl/stream/mr_splitter.sv)
 pkg=$tmp/mr_pkg.sv
 awk -v out=sv -f rtl/spec/gen_device.awk -f rtl/spec/gen_legal.awk rtl/spec/device.def >"$pkg"
 awk -f rtl/spec/gen_bundles.awk rtl/spec/bundles.def >"$tmp/mr_bundles.svh"
+
+declare -A top base files
+table() {
+    local kind name a depth file sed what params
+    while IFS=$'\t' read -r kind name a depth file sed what <&3; do
+        if [ "$kind" = unit ]; then
+            top[$name]=$a base[$name]=$depth files[$name]=$file
+            continue
+        fi
+        params=$(printf '%s\n' "${base[$name]}" "$a" | grep -vx -e - | paste -sd ' ')
+        # shellcheck disable=SC2086 # the files are words
+        case $kind in
+        prove) prove "$name" "${top[$name]}" "$params" "$depth" ${files[$name]} ;;
+        holds)
+            model "$name" "${top[$name]}" "$params" "" ${files[$name]} && smt 600 "$name" -t "$depth"
+            tap $? "$name: $file"
+            ;;
+        fault) fault "$name" "${top[$name]}" "$params" "$depth" "$file" "$sed" "$what" ${files[$name]} ;;
+        esac
+    done 3< <(grep -v '^#' tests/formal/table.tsv)
+}
+[ "${1:-}" = quick ] || table
+
+reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv)
 cut=(rtl/common/mr_cut_4k.sv)
-width=(rtl/common/mr_width.sv)
-axil=(rtl/common/mr_axil_w.sv rtl/common/mr_axil_r.sv)
-reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv "${cut[@]}")
-cut_p="-set PAGE_LOG2 3 -set ADDR 8 -set LEFT 6 -set MOST 8"
-split_p="-set SECTION 2 -set HEADER 2 -set KW 3 -set GW 3"
-ram=(rtl/common/mr_ram_1r1w.sv)
-turn=(rtl/fp/mr_fp_pkg.sv "${ram[@]}" rtl/train/mr_turn.sv)
-load=(rtl/stream/mr_stash_pkg.sv "$props/any_fifo.sv" rtl/stream/mr_tiles_at.sv rtl/train/mr_load_act.sv)
-hostrd=(rtl/host/mr_hostrd.sv "${cut[@]}")
-hostrd_p="-set CLIENTS 3 -set OUTSTANDING 2"
-writer=("$props/any_ram.sv" rtl/host/mr_writer.sv "${cut[@]}")
-writer_p="-set CLIENTS 2 -set BURSTS 2"
-reader_p="-set DW 12 -set W_DEPTH 4 -set KV_DEPTH 2 -set W_BURST 4 -set KV_BURST 2 -set QUANTUM 4 -set OUTSTANDING 2"
-
-handshakes() {
-    prove fifo mr_fifo "-set W 4 -set DEPTH 5" 8 "${fifo[@]}"
-    fault fifo mr_fifo "-set W 4 -set DEPTH 5" 12 "${fifo[1]}" "s/(count_q != CW'(DEPTH))/(count_q - CW'(out_valid_q) != CW'(DEPTH))/" \
-        "one entry too many" "${fifo[@]}"
-    for stage in 0 1; do
-        prove cut mr_cut_4k "$cut_p -set STAGE $stage" 8 "${cut[@]}"
-    done
-    fault cut mr_cut_4k "$cut_p -set STAGE 0" 8 "${cut[0]}" 's/assign last = .*/assign last = (left <= most);/' \
-        "a run of a page and more ends with its first page" "${cut[@]}"
-    fault cut mr_cut_4k "$cut_p -set STAGE 1" 8 "${cut[0]}" 's/valid_q ? !next_i : busy_q/busy_q/' \
-        "a piece is offered with the length of the one before" "${cut[@]}"
-    prove width mr_width "-set IN 2 -set OUT 8" 8 "${width[@]}"
-    prove width mr_width "-set IN 8 -set OUT 2" 8 "${width[@]}"
-    fault width mr_width "-set IN 2 -set OUT 8" 8 "${width[0]}" 's/!last || out_ready_i/1'"'"'b1/' \
-        "the last part is taken although nobody takes the word" "${width[@]}"
-    fault width mr_width "-set IN 8 -set OUT 2" 8 "${width[0]}" "s/= out_ready_i && n_q == '0/= out_ready_i/" \
-        "a word is taken while parts are left" "${width[@]}"
-    prove axil_w mr_axil_w "-set AW 4" 4 "${axil[0]}"
-    fault axil_w mr_axil_w "-set AW 4" 8 "${axil[0]}" 's/w_done_i || (bvalid_o \&\& !bready_i)/w_done_i/' \
-        "a response that is not taken falls" "${axil[0]}"
-    fault axil_w mr_axil_w "-set AW 4" 8 "${axil[0]}" 's/assign w_valid_o = aw_q \&\& w_q/assign w_valid_o = aw_q/' \
-        "a write without its word" "${axil[0]}"
-    fault axil_w mr_axil_w "-set AW 4" 8 "${axil[0]}" 's/if (wvalid_i \&\& wready_o)/if (wvalid_i)/' \
-        "the next word in the place of one that waits" "${axil[0]}"
-    prove axil_r mr_axil_r "-set AW 4" 4 "${axil[1]}"
-    fault axil_r mr_axil_r "-set AW 4" 8 "${axil[1]}" 's/assign arready_o = !ar_q/assign arready_o = 1'"'"'b1/' \
-        "an address is lost" "${axil[1]}"
-    fault axil_r mr_axil_r "-set AW 4" 8 "${axil[1]}" 's/ar_q \&\& !rvalid_o/ar_q/' \
-        "an answer that is not taken yet is written over" "${axil[1]}"
-    prove splitter mr_splitter "$split_p" 6 "${split[@]}"
-    fault splitter mr_splitter "$split_p" 16 "${split[0]}" "s/in_sec_q <= k_last ? first_blk : in_sec_q/in_sec_q <= in_sec_q/" \
-        "section runs on into the next group" "${split[@]}"
-    prove reader mr_reader "$reader_p" 5 "${reader[@]}"
-    fault reader mr_reader "$reader_p" 12 "${reader[1]}" "s/w_have = 32'(w_credit_q) >=/w_have = 32'(w_credit_q) + 32'd1 >=/" \
-        "burst without its last credit" "${reader[@]}"
-    fault reader mr_reader "$reader_p" 12 "${reader[1]}" 's/order_kv_q\[wptr_q\] <= k_take/order_kv_q[wptr_q] <= sel_q/' \
-        "beats to the wrong consumer" "${reader[@]}"
-    fault reader mr_reader "$reader_p" 8 "${reader[1]}" '0,/!rst_ni || flush_i/s//!rst_ni || (flush_i \&\& !w_credit_i)/' \
-        "a credit counts that comes during a flush" "${reader[@]}"
-    fault reader mr_reader "$reader_p" 12 "${reader[1]}" 's/r_beat \&\& !r_kv \&\& !flush_i/r_beat \&\& !r_kv/' \
-        "a beat arrives that a flush has dropped" "${reader[@]}"
-    fault reader mr_reader "$reader_p" 8 "${cut[0]}" "s/assign most = .*/assign most = (P + 1)'(MOST);/" \
-        "burst across 4 KiB" "${reader[@]}"
-    fault reader mr_reader "$reader_p" 12 "${cut[0]}" "s/assign low .*/assign low = {1'b0, addr_q[P-1:0]} + (P + 1)'(4);/" \
-        "beats left out after a short burst" "${reader[@]}"
-    prove hostrd mr_hostrd "$hostrd_p" 6 "${hostrd[@]}"
-    fault hostrd mr_hostrd "$hostrd_p" 8 "${hostrd[0]}" 's/<= {cut, who_q, addr}/<= {cut, pick, addr}/' \
-        "beats to the client that asks next" "${hostrd[@]}"
-    fault hostrd mr_hostrd "$hostrd_p" 8 "${hostrd[0]}" 's/ \&\& !out_q\[OW\]//' \
-        "a burst more than there is a place for" "${hostrd[@]}"
-    fault hostrd mr_hostrd "$hostrd_p" 8 "${hostrd[0]}" 's/(!ar_valid_q || m_arready_i) \&\& //' \
-        "an address changes while it waits" "${hostrd[@]}"
-    prove writer mr_writer "$writer_p" 8 "${writer[@]}"
-    fault writer mr_writer "$writer_p" 10 "${writer[1]}" 's/ && (!awv_q || m_awready_i)//' \
-        "an address changes while it waits" "${writer[@]}"
-    fault writer mr_writer "$writer_p" 12 "${writer[1]}" 's/commit = push && (need_q ==/commit = push \&\& (need_q <=/; s/need_q <= 7.d1)/need_q <= 7'"'"'d2)/' \
-        "a burst goes out without its last beat" "${writer[@]}"
-    fault writer mr_writer "$writer_p" 12 "${writer[1]}" 's/if (flush_i) wptr_q <= cptr_q/if (flush_i) wptr_q <= rptr_q/' \
-        "a flush drops beats of a complete burst" "${writer[@]}"
-    fault writer mr_writer "$writer_p" 12 "${writer[1]}" 's/b_beat && !flush_i && (ring/b_beat \&\& (ring/' \
-        "a job ends that a flush has dropped" "${writer[@]}"
-    prove turn mr_turn "-set V 2 -set TAG 2" 6 "${turn[@]}"
-    fault turn mr_turn "-set V 2 -set TAG 2" 44 "${turn[2]}" 's/ && run_q && row_q < at_q//' \
-        "a row in the place of one that is not read yet" "${turn[@]}"
-    fault turn mr_turn "-set V 2 -set TAG 2" 10 "${turn[2]}" 's/!sets_q\[0\] && run_q/run_q/' \
-        "a fourth set is taken" "${turn[@]}"
-    fault turn mr_turn "-set V 2 -set TAG 2" 40 "${turn[2]}" 's/go    = !(out_valid_o && !out_ready_i)/go    = 1'"'"'b1/' \
-        "a set does not wait until it is taken" "${turn[@]}"
-    for c in 1 2; do
-        prove load mr_load_act "-set N $c" 6 "${load[@]}"
-    done
-    fault load mr_load_act "-set N 1" 40 "${load[3]}" 's/room_q >= {1/room_q + 7'"'"'d1 >= {1/' \
-        "a beat more than there is room for" "${load[@]}"
-    fault load mr_load_act "-set N 1" 40 "${load[3]}" 's/else if (rd_ready_i) req_q/else req_q/' \
-        "a request is withdrawn" "${load[@]}"
-}
-# The correction of two products in one multiplier; no state, so the base case is all.
-dots() {
-    local d=(rtl/tech/mr_dot_halves.sv "$props/dot_halves.sv")
-    model halves dot_halves "" "" "${d[@]}" && smt 600 halves -t 1
-    tap $? "dot_halves: the sums of two dot products that share their multipliers"
-    fault halves dot_halves "" 1 "${d[0]}" 's/flip20(.1.b0, a. + /flip20({a[18], a} + /' "a sum of the wrong sign" "${d[@]}"
-}
-[ "${1:-}" = quick ] || { handshakes; dots; }
-
-progress p "-set KV 0 -set BOUND 16" 28 "${reader[@]}"
+progress p "-set KV 0 -set BOUND 16" 28 "${reader[@]}" "${cut[@]}"
 tap $? "reader: weights advance whatever the KV consumer does: 28 cycles from reset"
-progress p "-set KV 1 -set BOUND 20" 28 "${reader[@]}"
+progress p "-set KV 1 -set BOUND 20" 28 "${reader[@]}" "${cut[@]}"
 tap $? "reader: KV advances whatever the weight consumer does: 28 cycles from reset"
 mkdir -p "$tmp/bug"
 sed 's/k_can = k_ok_q/k_can = !w_busy \&\& k_ok_q/' "${reader[1]}" >"$tmp/bug/mr_reader.sv"

@@ -1,23 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Do the tests notice a fault? Each mutant of tests/mutants/table.tsv is one changed line of the RTL, the C model or the
-# compiler of programs, built in a copy of the sources; the test named beside it must be green without it and red with
-# it. TAP on stdout.
+# Do the tests notice a fault? Each mutant of tests/mutants/table.tsv is one changed line of the RTL or the host, built in
+# a copy of the sources; the test named beside it must be green without it and red with it. TAP on stdout.
 # usage: [BUILD=build] tests/mutants/run.sh [WORD]   (from the root; WORD: only mutants with it in
-# their name, or whose catcher begins with it)
+# their name, or whose catcher begins with it; without, all but those that make test runs)
+#        tests/mutants/run.sh --quick FOLDER [WORD]   (of files in FOLDER, those that make test runs: tests.tsv)
+#        tests/mutants/run.sh --folders   (of those)
 #        tests/mutants/run.sh --check   (builds nothing: does each still apply, and has its catcher?)
 # A mutant that does not change its file, or does not build, has not been caught.
 set -uo pipefail
-check='' only=${1:-}
-[ "$only" != --check ] || check=yes only=''
+check='' folder='' only=${1:-}
+declare -A tests # of a unit test, those that must notice
+while IFS=$'\t' read -r name names; do tests[$name]=$names; done < <(grep -v '^#' tests/mutants/tests.tsv)
+is_quick() { [[ $1 = unit:* && -n ${tests[${1#unit:}]:-} ]]; } # catcher
+case $only in
+--check) check=yes only='' ;;
+--quick) folder=$2 only=${3:-} ;;
+--folders)
+    grep -v '^#' tests/mutants/table.tsv | while IFS=$'\t' read -r _ file _ by _; do ! is_quick "$by" || echo "${file%/*}"; done | sort -u
+    exit
+    ;;
+esac
 build=$(realpath "${BUILD:-build}")
 cxx=${SIM_CXX:-$(command -v clang++-19 || echo g++)}
 cc=${CC:-gcc}
-dir=$build/mutants
+dir=$build/mutants/${folder//\//-}
 tree=$dir/tree
 cli_libs=${CLI_LIBS:--ledit -lmicrohttpd -lhdf5_serial -lzstd -lyaml}
-libs="-ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm"
-cflags="-std=c17 -D_GNU_SOURCE -O1 -ffp-contract=off -Ihost -Ihost/include -I$build/gen -I. -Itests"
+libs="-lcmocka -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm -lhdf5_serial -lzstd -lyaml"
+cflags="-std=c17 -D_GNU_SOURCE -O1 -ffp-contract=off -Ihost -Ihost/include -I$build/gen -I. -Itests -w"
 # A mutant that hangs is caught: it has ten times the processor's time of the test without it, and a minute, however
 # long that takes. One that hangs asleep, and the test without a mutant, have so many seconds.
 limit=${MUTANT_TIMEOUT:-1800}
@@ -26,10 +37,10 @@ if [ -z "$check" ]; then
     rm -rf "$tree"
     mkdir -p "$tree/build/gen" "$tree/tests/synth"
     cp -r rtl host hls sim driver Makefile "$tree/"
-    cp -r tests/rtl tests/unit tests/programs tests/driver tests/tests.mk "$tree/tests/"
+    cp -r tests/rtl tests/unit tests/programs tests/driver tests/reference tests/mutants tests/tests.mk "$tree/tests/"
     cp tests/synth/dsp48e2.v "$tree/tests/synth/"
     cp -rp "$build"/gen/* "$tree/build/gen/"
-    mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"
+    [ -n "$folder" ] || { mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"; }
     # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
     sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
 fi
@@ -62,11 +73,63 @@ has_catcher() { # catcher
     esac
 }
 
-# The unchanged test, once: built by the normal build (make test-mutants sees to that).
+# What unit tests need and the library has not, once.
+rest() {
+    local source objects=()
+    [ ! -e build/rest.a ] || return 0
+    for source in tests/mutants/one-test.c tests/reference/*.c; do
+        objects+=("build/$(basename "$source" .c)-rest.o")
+        $cc $cflags -c -o "${objects[-1]}" "$source" || return 1
+    done
+    ar qcs build/rest.a "${objects[@]:1}" "$build"/obj/host/{data,config}/*.o "$build/obj/host/cli/data/train_data.o"
+}
+# A unit test with the mutated file, if there is one, in front of the library: where it finds the simulators. Its own
+# source is compiled anew for a header.
+make_unit() { # test [file]
+    local flags=$cflags source object sources=(tests/unit/test_$1.c) objects=(build/one-test-rest.o) also=
+    case $1 in
+    driver_check)
+        flags+=" -Itests/driver/kernel"
+        sources+=(driver/check.c driver/scrub.c)
+        ;;
+    hls_update)
+        flags+=" -Dmillrace_update_1=millrace_update_2 -Dmillrace_update_4=millrace_update_2 -Dmillrace_update_16=millrace_update_2"
+        ${CXX:-g++} -std=c++14 -O1 -w -DMILLRACE_LANES=2 -Dmillrace_update=millrace_update_2 -c -o build/kernel.o \
+            hls/millrace_update.cpp || return 1
+        objects+=(build/kernel.o)
+        ;;
+    esac
+    case ${2:-} in
+    host/*.c | tests/*.c) sources+=("$2") ;;
+    host/*.h) also=header- && sources+=("$(grep -l "^#include \"${2#host/}\"" "${2%/*}"/*.c | tail -1)") ;;
+    esac
+    rest || return 1
+    for source in "${sources[@]}"; do
+        object=build/$also${source//\//-}.o
+        [ -z "$also" ] && [ -e "$object" ] && [[ $source = tests/unit/* ]] || $cc $flags -c -o "$object" "$source" || return 1
+        objects+=("$object")
+    done
+    $cc -o "$dir/test" "${objects[@]}" build/rest.a "$build/libmillrace.a" $libs
+}
+run_unit() { # test; 1: a test of it fails, 127: it died
+    local name
+    [ -n "${tests[$1]:-}" ] || { timeout "$limit" "$dir/test"; return; }
+    for name in ${tests[$1]}; do
+        ONE_TEST=$name CMOCKA_MESSAGE_OUTPUT=TAP MILLRACE_THREADS=1 OPENBLAS_NUM_THREADS=1 timeout 600 \
+            "$dir/test" 2>/dev/null >"$dir/tap"
+        cat "$dir/tap"
+        grep -qE "^ok [0-9]+ - $name\$" "$dir/tap" && continue
+        grep -qE "^not ok [0-9]+ - $name\$" "$dir/tap" && return 1
+        echo "error: the program died"
+        return 127
+    done
+}
+
+# The unchanged test, once: built by the normal build (make test-mutants sees to that), or here.
 baseline() { # catcher
     case $1 in
     rtl:*) timeout "$limit" "$build/rtl/${1#rtl:}/tb" ;;
-    unit:*) timeout "$limit" "$build/unit/test_${1#unit:}" ;;
+    unit:*) (cd "$tree" && make_unit "${1#unit:}") && run_unit "${1#unit:}" ;;
     gates) timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     tinyt) timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs | programs-c) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
@@ -83,22 +146,14 @@ make_test() { # catcher file
             $cc $cflags -Ibuild/gen -c -o build/num.o host/cmodel/num.c &&
             CXX=$cxx tests/rtl/build.sh "${b%@*}" "${b#*@}"
         ;;
-    unit:driver_check)
-        $cc $cflags -Itests/driver/kernel -w -o build/test tests/unit/test_driver_check.c driver/check.c driver/scrub.c \
-            "$build/libmillrace.a" -lcmocka $libs
-        ;;
-    unit:*)
-        $cc $cflags -w -c -o build/mutant.o "$2" &&
-            $cc $cflags -w -o build/test "tests/unit/test_${1#unit:}.c" build/mutant.o \
-                "$build/libmillrace.a" -lcmocka $libs
-        ;;
+    unit:*) make_unit "${1#unit:}" "$2" ;;
     device:)
-        $cc $cflags -w -c -o build/mutant.o "$2" &&
-            $cc -o build/test "$build"/obj/host/{cli,serve,data,config}/*.o build/mutant.o "$build/libmillrace.a" \
+        $cc $cflags -c -o build/mutant.o "$2" &&
+            $cc -o build/test "$build"/obj/host/{cli,cli/*,serve,data,config}/*.o build/mutant.o "$build/libmillrace.a" \
                 $libs $cli_libs
         ;;
     programs-c)
-        $cc $cflags -Itests/programs -w -o build/test tests/programs/*.c "$2" "$build/libmillrace.a" $libs
+        $cc $cflags -Itests/programs -o build/test tests/programs/*.c "$2" "$build/libmillrace.a" $libs
         ;;
     sim | gates | programs | tinyt)
         local c=tiny
@@ -110,7 +165,7 @@ make_test() { # catcher file
 run_test() { # catcher
     case $1 in
     rtl:*) timeout "$limit" "build/rtl/${1#rtl:}/tb" ;;
-    unit:*) cd "$OLDPWD" && timeout "$limit" "$tree/build/test" ;;
+    unit:*) cd "$OLDPWD" && run_unit "${1#unit:}" ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test selftest --device sim:tiny ;;
     gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     tinyt) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/unit/test_train_rtl" ;;
@@ -124,6 +179,11 @@ mutant() { # name file sed catcher [assertion]
     local name=$1 file=$2 edit=$3 by=$4 fails=${5:-} title="mutant: $1 is caught by $(catcher "$4")" start status
     title+=${fails:+, assertion $fails}
     [[ $name == *"$only"* || $by == "$only"* ]] || return 0
+    if [ -n "$folder" ]; then
+        [ "${file%/*}" = "$folder" ] && is_quick "$by" || return 0
+    elif [ -z "$check$only" ] && is_quick "$by"; then
+        return 0
+    fi
     if [ -n "$check" ]; then
         sed "$edit" "$file" | cmp -s "$file" - || ! has_catcher "$by"
         tap $((!$?)) "$title: it applies, and has its test"

@@ -24,8 +24,8 @@ expect tests/unit/test_mx.c unit-test_mx unit-test_num
 expect host/cli/chat/chat.c e2e-chat e2e-synth-runs
 expect driver/check.c driver-check rtl-writer@c2
 expect docs/use/faq.md docs e2e-chat
-expect tests/tools/train-mutants.sh train-mutants step-mutants
-expect tests/reference/backward.c train-mutants unit-test_sta
+expect tests/mutants/table.tsv mutants-apply unit-test_sta
+expect tests/reference/backward.c mutants-reference mutants-store
 expect rtl/fp/mr_vslope.sv mutants-apply unit-test_sta
 expect tests/check.sh check lint
 expect sim/pci/link.c driver xrt-generate

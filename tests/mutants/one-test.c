@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked into a unit test by mutants.sh: of its tests it runs the one that ONE_TEST names.
+// Linked into a unit test by run.sh: of its tests it runs the one that ONE_TEST names.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
