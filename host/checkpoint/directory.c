@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/output.h"
 
 static int cannot(const struct mr_directory *d, const char *what, const char *name,
                   struct mr_error *err)
@@ -71,6 +72,21 @@ char *mr_directory_beside(const char *dir, struct mr_error *err)
     return NULL;
 }
 
+// Removes what was made, if anything was.
+static void abandon(struct mr_directory *d)
+{
+    DIR *dir = d->tmp ? opendir(d->tmp) : NULL;
+    for (const struct dirent *e; dir && (e = readdir(dir));)
+        (void)unlinkat(dirfd(dir), e->d_name, 0); // "." and ".." are directories and stay
+    if (dir)
+        (void)closedir(dir);
+    if (d->tmp)
+        (void)rmdir(d->tmp);
+    free(d->dir);
+    free(d->tmp);
+    *d = (struct mr_directory){0};
+}
+
 int mr_directory_open(struct mr_directory *d, const char *dir, const volatile sig_atomic_t *stop,
                       struct mr_error *err)
 {
@@ -82,7 +98,7 @@ int mr_directory_open(struct mr_directory *d, const char *dir, const volatile si
         rc = d->tmp ? 0 : err->status;
     }
     if (rc < 0)
-        mr_directory_abandon(d);
+        abandon(d);
     return rc;
 }
 
@@ -91,7 +107,7 @@ int mr_directory_check(const char *dir, struct mr_error *err)
     struct mr_directory d;
     int rc = mr_directory_open(&d, dir, NULL, err);
     if (rc == 0)
-        mr_directory_abandon(&d);
+        abandon(&d);
     return rc;
 }
 
@@ -121,57 +137,24 @@ int mr_directory_put(const struct mr_directory *d, FILE *f, const void *data, si
     return fwrite(data, 1, size, f) == size ? 0 : cannot(d, "write", "", err);
 }
 
-static void sync_directory(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd); // not every file system can
-        (void)close(fd);
-    }
-}
-
-// The name is on disk when the directory that has it is.
-static void sync_parent(const char *path)
-{
-    char *parent = strdup(path), *slash = parent ? strrchr(parent, '/') : NULL;
-    if (slash)
-        slash[slash == parent] = 0;
-    if (parent)
-        sync_directory(slash ? parent : ".");
-    free(parent);
-}
-
-int mr_directory_commit(struct mr_directory *d, struct mr_error *err)
+int mr_directory_end(struct mr_directory *d, int rc, struct mr_error *err)
 {
     mode_t mask = umask(0);
     (void)umask(mask);
-    int rc = chmod(d->tmp, 0777 & ~mask) < 0 ? cannot(d, "set its mode", "", err) : 0;
+    if (rc == 0 && chmod(d->tmp, 0777 & ~mask) < 0)
+        rc = cannot(d, "set its mode", "", err);
     if (rc == 0) {
-        sync_directory(d->tmp);
+        mr_sync_directory(d->tmp);
         if (rename(d->tmp, d->dir) < 0) // replaces an empty directory, and nothing else
             rc = errno == ENOTEMPTY || errno == EEXIST
                      ? not_empty(d, err)
                      : cannot(d, "put the directory there", "", err);
     }
     if (rc == 0) {
-        sync_parent(d->dir);
+        mr_sync_name(d->dir);
         free(d->tmp);
         d->tmp = NULL;
     }
-    mr_directory_abandon(d);
+    abandon(d);
     return rc;
-}
-
-void mr_directory_abandon(struct mr_directory *d)
-{
-    DIR *dir = d->tmp ? opendir(d->tmp) : NULL;
-    for (const struct dirent *e; dir && (e = readdir(dir));)
-        (void)unlinkat(dirfd(dir), e->d_name, 0); // "." and ".." are directories and stay
-    if (dir)
-        (void)closedir(dir);
-    if (d->tmp)
-        (void)rmdir(d->tmp);
-    free(d->dir);
-    free(d->tmp);
-    *d = (struct mr_directory){0};
 }

@@ -16,7 +16,7 @@ struct mr_directory {
 char *mr_directory_beside(const char *dir, struct mr_error *err);
 
 // Starts one beside `dir`, which must not exist or be empty; of a link to a directory, that is
-// replaced. Ends with mr_directory_commit() or mr_directory_abandon().
+// replaced. Ends with mr_directory_end().
 int mr_directory_open(struct mr_directory *d, const char *dir, const volatile sig_atomic_t *stop,
                       struct mr_error *err);
 
@@ -32,8 +32,6 @@ int mr_directory_file(const struct mr_directory *d, const char *name,
 int mr_directory_put(const struct mr_directory *d, FILE *f, const void *data, size_t size,
                      struct mr_error *err);
 
-// Gives it its name. Releases it, also on failure.
-int mr_directory_commit(struct mr_directory *d, struct mr_error *err);
-
-// Removes what was made. Does nothing after mr_directory_commit() and to one that is all zero.
-void mr_directory_abandon(struct mr_directory *d);
+// Gives it its name, or, where rc says that something has failed, removes what was made. Returns
+// rc, or why it has no name.
+int mr_directory_end(struct mr_directory *d, int rc, struct mr_error *err);

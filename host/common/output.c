@@ -194,15 +194,20 @@ static int give_name(struct mr_output *out, struct mr_error *err)
     return failed(out, "cannot put the file there", err);
 }
 
-// The new name survives a crash once the directory is on disk.
-static void sync_directory(const char *path)
+void mr_sync_directory(const char *path)
 {
-    char *copy = strdup(path);
-    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
         (void)fsync(fd); // not every file system can
         (void)close(fd);
     }
+}
+
+void mr_sync_name(const char *path)
+{
+    char *copy = strdup(path);
+    if (copy)
+        mr_sync_directory(dirname(copy));
     free(copy);
 }
 
@@ -216,7 +221,7 @@ int mr_output_commit(struct mr_output *out, struct mr_error *err)
     if (rc == 0) {
         free(out->temporary);
         out->temporary = NULL;
-        sync_directory(out->path);
+        mr_sync_name(out->path);
     }
     mr_output_abandon(out);
     return rc;

@@ -40,3 +40,7 @@ int mr_output_commit(struct mr_output *out, struct mr_error *err);
 
 // Gives it up. Does nothing after mr_output_commit() and to one that is all zero with fd -1.
 void mr_output_abandon(struct mr_output *out);
+
+// A directory; or the one that has the name `path`, which then survives a crash.
+void mr_sync_directory(const char *path);
+void mr_sync_name(const char *path);

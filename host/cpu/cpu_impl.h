@@ -55,8 +55,6 @@ struct mr_cpu {
     void *watch_arg;
 };
 
-int mr_cpu_out_of_memory(size_t bytes, const char *what, struct mr_error *err);
-
 // Room for `rows` rows at once and, of an encoder, for texts of up to `longest` rows.
 int mr_cpu_reserve(struct mr_cpu *cpu, int rows, int longest, struct mr_error *err);
 

@@ -9,7 +9,7 @@
 #include "cpu/cpu_impl.h"
 #include "cpu/cpu_math.h"
 
-int mr_cpu_out_of_memory(size_t bytes, const char *what, struct mr_error *err)
+static int out_of_memory(size_t bytes, const char *what, struct mr_error *err)
 {
     return mr_fail(err, MR_ERR_MEMORY, "out of memory: %s of %zu bytes", what, bytes);
 }
@@ -30,7 +30,7 @@ static int load(struct mr_cpu *cpu, const struct mr_tensor *t, const float **out
         return 0;
     float *copy = reallocarray(NULL, t->count, sizeof *copy);
     if (!copy)
-        return mr_cpu_out_of_memory(t->count * sizeof *copy, t->name, err);
+        return out_of_memory(t->count * sizeof *copy, t->name, err);
     cpu->owned[cpu->n_owned++] = copy;
     *out = copy;
     int rc = mr_tensor_read_f32(t, 0, t->count, copy);
@@ -74,7 +74,7 @@ static int grow_to(float **buffer, size_t count, struct mr_error *err)
 {
     free(*buffer);
     *buffer = calloc(count + 1, sizeof(float));
-    return *buffer ? 0 : mr_cpu_out_of_memory(count * sizeof(float), "working buffers", err);
+    return *buffer ? 0 : out_of_memory(count * sizeof(float), "working buffers", err);
 }
 
 int mr_cpu_reserve(struct mr_cpu *cpu, int rows, int longest, struct mr_error *err)
@@ -95,7 +95,7 @@ int mr_cpu_reserve(struct mr_cpu *cpu, int rows, int longest, struct mr_error *e
     free(s->position);
     s->position = calloc(n, sizeof *s->position);
     if (!s->position)
-        return mr_cpu_out_of_memory(n * sizeof *s->position, "working buffers", err);
+        return out_of_memory(n * sizeof *s->position, "working buffers", err);
     rc = grow_to(&s->delta, n * embd, err);
     if (!rc)
         rc = grow_to(&s->product, n * embd, err);
@@ -118,7 +118,7 @@ static int allocate(struct mr_cpu *cpu, struct mr_error *err)
     cpu->front = calloc(front + 1, sizeof *cpu->front);
     cpu->owned = calloc((items + front) * MR_PARTS, sizeof *cpu->owned);
     if (!cpu->layers || !cpu->front || !cpu->owned)
-        return mr_cpu_out_of_memory(items * sizeof *cpu->layers, "tables", err);
+        return out_of_memory(items * sizeof *cpu->layers, "tables", err);
     int rc = grow_to(&cpu->scratch.row, (size_t)c->n_embd, err);
     if (!rc)
         rc = grow_to(&cpu->frequencies, (size_t)c->rotary_dim / 2, err);
@@ -144,7 +144,7 @@ int mr_cpu_open_source(struct mr_cpu **cpu, const struct mr_cpu_source *source,
     *cpu = NULL;
     struct mr_cpu *c = calloc(1, sizeof *c);
     if (!c)
-        return mr_cpu_out_of_memory(sizeof *c, "the model", err);
+        return out_of_memory(sizeof *c, "the model", err);
     c->config = source->config;
     c->arch = mr_arch_of(source->config);
     int rc = mr_blas_load(err);
@@ -204,7 +204,7 @@ int mr_cpu_seq_new(struct mr_cpu *cpu, int *seq, struct mr_error *err)
             return mr_fail(err, MR_ERR_FIT, "too many sequences");
         struct sequence *more = reallocarray(cpu->sequences, (size_t)i + 1, sizeof *cpu->sequences);
         if (!more)
-            return mr_cpu_out_of_memory(sizeof *more, "a sequence", err);
+            return out_of_memory(sizeof *more, "a sequence", err);
         more[i] = (struct sequence){0};
         cpu->sequences = more;
         cpu->n_sequences++;
@@ -216,7 +216,7 @@ int mr_cpu_seq_new(struct mr_cpu *cpu, int *seq, struct mr_error *err)
     if (!s.keys || !s.values) {
         free(s.keys);
         free(s.values);
-        return mr_cpu_out_of_memory(n_layer * sizeof *s.keys, "a sequence", err);
+        return out_of_memory(n_layer * sizeof *s.keys, "a sequence", err);
     }
     cpu->sequences[i] = s;
     *seq = i;
@@ -247,7 +247,7 @@ static int grow(float **buffer, size_t count, struct mr_error *err)
 {
     float *more = reallocarray(*buffer, count, sizeof *more);
     if (!more)
-        return mr_cpu_out_of_memory(count * sizeof *more, "keys and values", err);
+        return out_of_memory(count * sizeof *more, "keys and values", err);
     *buffer = more;
     return 0;
 }

@@ -121,7 +121,7 @@ struct mr_examples_notes {
     struct mr_labels *labels; // of the texts, which are sorted, unless the list is closed
 };
 
-// Nothing shows at `path` before mr_examples_commit(). It must stay valid.
+// Nothing shows at `path` before mr_examples_end(). It must stay valid.
 int mr_examples_create(struct mr_examples_writer *w, const char *path, int length,
                        struct mr_error *err);
 // A window of a document's ids; what is behind it is filled with `pad`.
@@ -130,7 +130,7 @@ int mr_examples_add(struct mr_examples_writer *w, const int32_t *ids,
 // A text of `count` tokens, and the number of its label.
 int mr_examples_add_text(struct mr_examples_writer *w, const int32_t *ids, const int32_t *types,
                          int count, int32_t pad, int32_t label, struct mr_error *err);
-// Either of these ends it.
-int mr_examples_commit(struct mr_examples_writer *w, const struct mr_examples_notes *notes,
-                       struct mr_error *err);
-void mr_examples_abandon(struct mr_examples_writer *w);
+// Ends it: the file is there then, or, where rc says that something has failed, is not. Returns rc,
+// or why there is none.
+int mr_examples_end(struct mr_examples_writer *w, const struct mr_examples_notes *notes, int rc,
+                    struct mr_error *err);

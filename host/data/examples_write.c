@@ -78,6 +78,20 @@ static bool write_rows(struct mr_examples_writer *w)
 
 // ---- the file -----------------------------------------------------------------------------------
 
+static void release(struct mr_examples_writer *w)
+{
+    if (w->data >= 0)
+        (void)H5Dclose(w->data); // not wanted
+    if (w->file >= 0)
+        (void)H5Fclose(w->file);
+    w->data = w->file = -1;
+    if (w->out.fd >= 0)
+        mr_output_abandon(&w->out);
+    free(w->rows);
+    free(w->labels);
+    w->rows = w->labels = NULL;
+}
+
 int mr_examples_create(struct mr_examples_writer *w, const char *path, int length,
                        struct mr_error *err)
 {
@@ -97,7 +111,7 @@ int mr_examples_create(struct mr_examples_writer *w, const char *path, int lengt
         rc = w->data >= 0 ? 0 : failed(w, err);
     }
     if (rc < 0)
-        mr_examples_abandon(w);
+        release(w);
     return rc;
 }
 
@@ -210,8 +224,9 @@ static int write_front(struct mr_examples_writer *w, struct mr_error *err)
     return mr_output_write(&w->out, 0, &f, sizeof f, err);
 }
 
-int mr_examples_commit(struct mr_examples_writer *w, const struct mr_examples_notes *notes,
-                       struct mr_error *err)
+// All but the front.
+static int finish(struct mr_examples_writer *w, const struct mr_examples_notes *notes,
+                  struct mr_error *err)
 {
     errno = 0;
     bool ok = write_rows(w) && put_number(w->file, "n_examples", H5T_STD_I64LE, w->count) &&
@@ -222,25 +237,20 @@ int mr_examples_commit(struct mr_examples_writer *w, const struct mr_examples_no
     ok &= H5Dclose(w->data) >= 0;
     ok &= H5Fclose(w->file) >= 0;
     w->data = w->file = -1;
-    int rc = ok ? write_front(w, err) : failed(w, err);
+    return ok ? 0 : failed(w, err);
+}
+
+int mr_examples_end(struct mr_examples_writer *w, const struct mr_examples_notes *notes, int rc,
+                    struct mr_error *err)
+{
+    if (rc == 0)
+        rc = finish(w, notes, err);
+    if (rc == 0)
+        rc = write_front(w, err);
     if (rc == 0 && mr_device_stop) // the last moment to be told
         rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
     if (rc == 0)
         rc = mr_output_commit(&w->out, err);
-    mr_examples_abandon(w);
+    release(w);
     return rc;
-}
-
-void mr_examples_abandon(struct mr_examples_writer *w)
-{
-    if (w->data >= 0)
-        (void)H5Dclose(w->data); // not wanted
-    if (w->file >= 0)
-        (void)H5Fclose(w->file);
-    w->data = w->file = -1;
-    if (w->out.fd >= 0)
-        mr_output_abandon(&w->out);
-    free(w->rows);
-    free(w->labels);
-    w->rows = w->labels = NULL;
 }

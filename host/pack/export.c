@@ -260,8 +260,5 @@ int mr_export(const struct mr_packed *packed, const char *dir, const volatile si
         rc = mr_directory_file(&u.dir, "tokenizer.json", put_tokenizer, &u, err);
     if (rc == 0)
         rc = mr_directory_file(&u.dir, "model.safetensors", put_weights, &u, err);
-    if (rc == 0)
-        return mr_directory_commit(&u.dir, err);
-    mr_directory_abandon(&u.dir);
-    return rc;
+    return mr_directory_end(&u.dir, rc, err);
 }

@@ -7,7 +7,8 @@
 
 #include "cmodel/num.h"
 
-uint8_t mr_mxfp4_nearest(double a)
+// Nearest E2M1 magnitude code of a >= 0, at most 7; ties go to the even mantissa.
+static uint8_t nearest(double a)
 {
     static const double edge[7] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0}; // between codes i, i+1
     uint8_t i = 0;
@@ -18,7 +19,7 @@ uint8_t mr_mxfp4_nearest(double a)
 
 uint8_t mr_mxfp4_element(double v, double scale)
 {
-    uint8_t c = mr_mxfp4_nearest(fabs(v) / scale);
+    uint8_t c = nearest(fabs(v) / scale);
     while (mr_mxfp4_twice[c] * 0.5 * scale > (double)FLT_MAX)
         c--;
     return c;

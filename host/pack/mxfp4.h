@@ -13,6 +13,3 @@ uint8_t mr_mxfp4_quantise(const float v[32], uint8_t code[32]);
 // Magnitude code of v at this scale, a power of two: the nearest of those whose value is a finite
 // fp32 number. With the largest scales 6, or 4 and 6, are none.
 uint8_t mr_mxfp4_element(double v, double scale);
-
-// Nearest E2M1 magnitude code of a >= 0, at most 7; ties go to the even mantissa.
-uint8_t mr_mxfp4_nearest(double a);

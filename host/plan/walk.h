@@ -92,10 +92,8 @@ struct host_op {
 
 // A group of rows and heads (mr_attn_plan) in one of its two passes.
 struct kv_pass {
-    int64_t beats, beats_left;
-    double steps;      // of all beats
-    double requested;  // jobs with the reader
-    double start_wait; // cycles after what it waits for
+    int64_t beats;
+    double steps; // of all beats
 };
 
 struct walk {

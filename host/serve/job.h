@@ -66,7 +66,6 @@ struct mr_job {
     bool engine, http; // who still needs it
     enum mr_abort abort;
     struct mr_error error;
-    bool sent_usage;
     struct mr_serve *serve;
     struct exchange *exchange; // NULL without `http`
 };

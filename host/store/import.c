@@ -334,10 +334,7 @@ int mr_store_export(const struct mr_store *s, const char *dir, enum mr_dtype dty
             rc = export_carried(&x, i, err);
     if (rc == 0)
         rc = mr_directory_file(&d, "model.safetensors", put_weights, &x, err);
-    if (rc == 0)
-        return mr_directory_commit(&d, err);
-    mr_directory_abandon(&d);
-    return rc;
+    return mr_directory_end(&d, rc, err);
 }
 
 int mr_store_export_adapter(const struct mr_store *s, const char *dir,
@@ -351,8 +348,5 @@ int mr_store_export_adapter(const struct mr_store *s, const char *dir,
     if (rc < 0)
         return rc;
     rc = mr_peft_write(&s->adapter->lora, &s->config, s->adapter->base_name, &d, err);
-    if (rc == 0)
-        return mr_directory_commit(&d, err);
-    mr_directory_abandon(&d);
-    return rc;
+    return mr_directory_end(&d, rc, err);
 }

@@ -452,10 +452,7 @@ int mr_store_create(const char *dir, const char *from, const struct mr_store_opt
     rc = mr_directory_open(&d, dir, options->stop, err);
     if (rc == 0) {
         rc = create_in(&d, from, checkpoint, options, err);
-        if (rc == 0)
-            rc = mr_directory_commit(&d, err);
-        else
-            mr_directory_abandon(&d);
+        rc = mr_directory_end(&d, rc, err);
     }
     mr_checkpoint_close(checkpoint);
     return rc;

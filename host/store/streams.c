@@ -222,12 +222,6 @@ void mr_streams_finish_some(const struct mr_store *s, size_t first, size_t end, 
     }
 }
 
-void mr_streams_finish(const struct mr_store *s)
-{
-    s->streams->old = false;
-    mr_streams_finish_some(s, 0, s->model->tensors, s->header->side);
-}
-
 struct making {
     const struct mr_store *s;
     size_t first; // patch
@@ -251,7 +245,8 @@ void mr_streams_make(const struct mr_store *s)
 {
     struct making m = {s, 0, mr_tile_kernels[mr_simd_best()]};
     mr_pool_run(s->pool, (int)s->model->patches, make_patch, &m, true);
-    mr_streams_finish(s);
+    s->streams->old = false;
+    mr_streams_finish_some(s, 0, s->model->tensors, s->header->side);
 }
 
 void mr_streams_make_tensor(const struct mr_store *s, size_t i)

@@ -10,9 +10,8 @@
 void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const float *weights,
                      const struct mr_tile_kernels *kernels);
 
-// Behind all tiles: the headers, from the largest codes, and all vectors; or those of tensors first
-// to end - 1, whose patches are on that side of the state.
-void mr_streams_finish(const struct mr_store *s);
+// Behind the tiles of tensors first to end - 1, whose patches are on that side of the state: their
+// headers, from the largest codes, and their vectors.
 void mr_streams_finish_some(const struct mr_store *s, size_t first, size_t end, uint32_t side);
 
 // Whether both streams are older than the state: they are made then when somebody asks for them.

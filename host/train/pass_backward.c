@@ -218,8 +218,10 @@ static uint64_t kept_of(const struct walk *w, int i, enum mr_place place, bool t
     return turned ? k->turned : k->tiles;
 }
 
-void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, int key, int n,
-                      bool second)
+// rows x columns of a head, into the first or second row memory: scores, or the gradients of the
+// probabilities, of columns key..key + n - 1.
+static void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, int key, int n,
+                             bool second)
 {
     int kblocks = r->p->d.head_lanes / 32;
     unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);

@@ -339,7 +339,6 @@ struct run {
 enum { NO_MEMORY = 0 };
 unsigned run_memory(int memory);
 unsigned run_place(enum mr_place place);
-unsigned run_row_memory(bool second);
 
 // A run of `rows` rows.
 int run_begin(struct run *r, struct mr_pass *p, int rows, uint64_t weights, struct mr_error *err);
@@ -381,11 +380,6 @@ void run_norm_work(struct run *r, unsigned work);
 void run_softmax_work(struct run *r, unsigned work, int layer, int first, int key, int cols);
 
 // ---- attention, a head (pass_backward.c) -------------------------------------------------------
-
-// rows x columns of a head, into the first or second row memory: scores, or the gradients of the
-// probabilities, of columns key..key + n - 1.
-void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, int key, int n,
-                      bool second);
 
 // ---- encoders (pass_encoder.c) -----------------------------------------------------------------
 

@@ -20,7 +20,7 @@ unsigned run_place(enum mr_place place)
     return 1u << (MR_MEM_PLACES + (int)place);
 }
 
-unsigned run_row_memory(bool second)
+static unsigned run_row_memory(bool second)
 {
     return second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
 }

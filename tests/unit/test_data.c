@@ -298,7 +298,7 @@ static void write_file(int rows)
         check(mr_examples_add(&w, ids, &window, 1, &err), &err);
     }
     const struct mr_examples_notes notes = {UINT64_C(0xfedcba9876543210), VOCAB, 2, NULL};
-    check(mr_examples_commit(&w, &notes, &err), &err);
+    check(mr_examples_end(&w, &notes, 0, &err), &err);
 }
 
 static int open_one(struct mr_examples *e, const char *name, int vocab, struct mr_error *err)
@@ -518,7 +518,7 @@ static void interrupts_are_heard(void **unused)
     check(mr_examples_create(&w, other, 4, &err), &err);
     check(mr_examples_add(&w, ids, &window, 0, &err), &err);
     mr_interrupt();
-    assert_int_equal(mr_examples_commit(&w, &notes, &err), MR_ERR_INTERRUPTED);
+    assert_int_equal(mr_examples_end(&w, &notes, 0, &err), MR_ERR_INTERRUPTED);
     assert_int_not_equal(access(other, F_OK), 0);
     refuse_file(VOCAB, MR_ERR_INTERRUPTED, "interrupted");
     refuse("a", 1, MR_DATA_TEXT, "interrupted");

@@ -122,7 +122,7 @@ static void write_file(const char *names, int rows)
         check(mr_examples_add_text(&w, ids, types, count_of(i), 0, label, &err), &err);
     }
     const struct mr_examples_notes notes = {tokenizer, VOCAB, 0, &l};
-    check(mr_examples_commit(&w, &notes, &err), &err);
+    check(mr_examples_end(&w, &notes, 0, &err), &err);
     mr_labels_free(&l);
 }
 

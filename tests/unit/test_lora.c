@@ -59,7 +59,7 @@ static void save(const struct mr_lora *l, const struct mr_config *c)
     struct mr_directory d;
     check(mr_directory_open(&d, files_path("adapter"), NULL, &err), &err);
     check(mr_peft_write(l, c, "some/model", &d, &err), &err);
-    check(mr_directory_commit(&d, &err), &err);
+    check(mr_directory_end(&d, 0, &err), &err);
 }
 
 static struct mr_checkpoint *open_model(const char *type, const char *adapter)

@@ -118,8 +118,6 @@ void cli_interrupt_taken(void);    // it has been dealt with: the next one is th
 
 enum cli_style { STYLE_PLAIN, STYLE_BOLD, STYLE_ERROR, STYLE_FAINT };
 
-// Whether `out` is a terminal with colours, and NO_COLOR is not set.
-bool cli_color(FILE *out);
 // What switches to a style; empty without colours.
 const char *cli_style(FILE *out, enum cli_style style);
 

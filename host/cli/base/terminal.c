@@ -8,7 +8,8 @@
 #include "cli/base/cli.h"
 #include "text/tokenizer.h"
 
-bool cli_color(FILE *out)
+// Whether `out` is a terminal with colours, and NO_COLOR is not set.
+static bool has_colours(FILE *out)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM"); // https://no-color.org
     return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fileno(out));
@@ -17,7 +18,7 @@ bool cli_color(FILE *out)
 const char *cli_style(FILE *out, enum cli_style style)
 {
     static const char *const codes[] = {"\033[0m", "\033[1m", "\033[1;31m", "\033[2m"};
-    return cli_color(out) ? codes[style] : "";
+    return has_colours(out) ? codes[style] : "";
 }
 
 void cli_note(const struct cli_common *c, const char *fmt, ...)

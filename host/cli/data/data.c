@@ -124,10 +124,7 @@ static int make(struct run *r, const struct mr_model *model, const char *end, si
         rc = mr_examples_create(&r->writer, a->output, r->cut.sequence, err);
     if (rc == 0) {
         rc = convert(r, err);
-        if (rc == 0)
-            rc = mr_examples_commit(&r->writer, &notes, err);
-        else
-            mr_examples_abandon(&r->writer);
+        rc = mr_examples_end(&r->writer, &notes, rc, err);
     }
     if (rc < 0 && cli_interrupted()) // whatever it was that gave up first
         rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted; %s is not written", a->output);

@@ -307,7 +307,9 @@ static void print_area(const struct plan *p)
         printf("             LUTs and multipliers scaled from Yosys' counts of others\n");
 }
 
-const char *plan_clock_is(const struct plan *p)
+// Is the clock what timing estimates of a board's own configuration, or assumed?
+// (docs/inside/synthesis.md)
+static const char *clock_is(const struct plan *p)
 {
     const struct plan_args *a = p->a;
     return p->board && p->named && p->pair && !a->config && a->clock <= 0 &&
@@ -322,7 +324,7 @@ void plan_print_memory_kind(const struct plan *p)
     const struct mr_plan_board *b = p->board;
     if (b && b->dram && strcmp(b->memory, p->memory.name) == 0)
         printf("%s with the timing of ", b->dram);
-    printf("%s, %.0f MHz %s\n", p->memory.name, p->clock_mhz, plan_clock_is(p));
+    printf("%s, %.0f MHz %s\n", p->memory.name, p->clock_mhz, clock_is(p));
 }
 
 void plan_print_needs(const struct plan *p, const char *model)

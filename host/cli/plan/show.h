@@ -53,9 +53,6 @@ struct plan {
 json_t *plan_needs_json(const struct plan *p);
 void plan_print_needs(const struct plan *p, const char *model);
 
-// Is the clock what timing estimates of a board's own configuration, or assumed?
-// (docs/inside/synthesis.md)
-const char *plan_clock_is(const struct plan *p);
 void plan_print_memory_kind(const struct plan *p); // and the clock; ends the line
 
 // A figure in `digits` digits, with more of them and never an exponent where it is large.
