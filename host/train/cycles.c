@@ -26,14 +26,21 @@ enum {
     OF_BAND = 9,        // of GRAD, for 64 columns: each 32 rows, and once more
     OF_TILE = 97,       // of GRAD, behind its rows or its beats, whichever take longer
     TILE_BEATS = 128,
-    OF_SET = 19,  // V columns of 32 rows to the stash, beside nine a channel
-    OF_LOAD = 50, // LOAD_ACT; a group of four columns takes no less than OF_GROUP
+    OF_SET = 32,       // V columns of 32 rows to the stash, turned, if not for its writes
+    OF_SLOPES = 28,    // of so many slopes
+    ROWS_OF_RUN = 128, // whose sets of the same columns are written together
+    OF_LOAD = 50,      // LOAD_ACT; a group of four columns takes no less than OF_GROUP
     OF_GROUP = 11,
     OF_ROWS = 140,      // LOAD_ROWS and FETCH_ROWS
     BETWEEN_SAVED = 14, // rows of SAVE_ROWS
-    OF_HEADER = 200,    // of a turned copy
-    OF_RECORD = 43,     // of STORE_KV, and once more the maxima
+    OF_TURNED = 80,     // a copy's last set and header, and OF_HEADER in each channel
+    OF_HEADER = 35,
+    OF_RECORD = 43, // of STORE_KV, and once more the maxima
 };
+
+// A beat's time for others while sums of gradients read the same channels and write through the
+// same port, on wide,train.
+static const double BESIDE_SUMS = 1.75;
 
 static double get(const struct mr_command *c, unsigned field)
 {
@@ -60,6 +67,19 @@ static double streamed(const struct mr_geometry *g, double beat, uint32_t kblock
                 (double)mr_legal_stream_beats(stream.word, (unsigned)g->n) * beat);
 }
 
+// Sets of V columns and 32 rows that go to the stash turned, as tiles, or as slopes. What
+// mr_stash_put writes in each channel takes two beats a set, and five more cycles a run; tiles are
+// runs of one set.
+static double put_cycles(const struct mr_geometry *g, int rows, double cols, double turned,
+                         double tiles, double slopes)
+{
+    double groups = cols / (4 * g->n), sets = ceil(rows / 32.0) * groups,
+           runs = ceil(rows / (double)ROWS_OF_RUN) * groups;
+    double writes =
+        2 * g->n * sets * (turned + tiles) + (5 * g->n + 2) * (runs * turned + sets * tiles);
+    return fmax(BESIDE_SUMS * writes, sets * fmax(OF_SET * turned, OF_SLOPES * slopes));
+}
+
 // Sets of columns that go to the stash, and slopes, take their time, too, and each hinders the
 // other where both take about as long. Results of the head go to memory V at a time.
 static double product(const struct mr_command *c, const struct mr_geometry *g, double beat,
@@ -68,10 +88,8 @@ static double product(const struct mr_command *c, const struct mr_geometry *g, d
     uint32_t kblocks = mr_command_get(c, MR_F_MATMUL_KBLOCKS),
              cols = mr_command_get(c, MR_F_MATMUL_COLS);
     double cycles = streamed(g, beat, kblocks, cols, mr_command_get(c, MR_F_MATMUL_BIAS), rows);
-    double sets =
-        ceil(rows / 32.0) * cols / (4 * g->n) *
-        (get(c, MR_F_MATMUL_TILES) + get(c, MR_F_MATMUL_TURNED) + get(c, MR_F_MATMUL_KEEP_SLOPE));
-    double put = sets * (OF_SET + 9 * g->n);
+    double put = put_cycles(g, rows, cols, get(c, MR_F_MATMUL_TURNED), get(c, MR_F_MATMUL_TILES),
+                            get(c, MR_F_MATMUL_KEEP_SLOPE));
     if (get(c, MR_F_MATMUL_DST) == MR_DST_RESULT)
         cycles = fmax(cycles, 3.2 * rows * cols / (4 * g->n));
     return pow(pow(cycles, 4) + pow(put, 4), 0.25) + OF_PRODUCT;
@@ -101,15 +119,23 @@ static int seen_words(const struct mr_geometry *g, const struct mr_command *c, i
     return own / v - first / v + 1;
 }
 
-// A copy takes a cycle a word for each destination.
+// Rows from the host port or to it, or as long as a row memory takes.
+static double transferred(const struct mr_geometry *g, double beats, double beat)
+{
+    return fmax(row_cycles(g, 1, 16 * beats), beats * beat);
+}
+
+// A copy takes a cycle a word for each destination, or as long as its sets go to the stash.
 static double moved(const struct mr_command *c, const struct mr_geometry *g, int rows,
                     const int *pos)
 {
     unsigned work = mr_command_get(c, MR_F_MOVE_ROWS_WORK);
     double words = row_cycles(g, rows, get(c, MR_F_MOVE_ROWS_COLS));
     if (work == MR_MOVE_COPY)
-        return words * (get(c, MR_F_MOVE_ROWS_TO_ACT) + get(c, MR_F_MOVE_ROWS_TURNED)) +
-               OF_HEADER * get(c, MR_F_MOVE_ROWS_TURNED) * get(c, MR_F_MOVE_ROWS_COLS) / 64;
+        return words * get(c, MR_F_MOVE_ROWS_TO_ACT) +
+               get(c, MR_F_MOVE_ROWS_TURNED) *
+                   (fmax(words, put_cycles(g, rows, get(c, MR_F_MOVE_ROWS_COLS), 1, 0, 0)) +
+                    OF_TURNED + OF_HEADER * g->n);
     double cycles = words * works[work].word + (double)works[work].row * rows;
     for (int i = 0; i < rows && works[work].seen; i++)
         cycles += (double)works[work].seen * seen_words(g, c, i, pos[i]);
@@ -162,9 +188,9 @@ double mr_command_cycles(const struct mr_command *c, const struct mr_geometry *g
         return attended(c, g, rows, pos);
     case MR_OP_LOAD_ROWS:
     case MR_OP_FETCH_ROWS:
-        return row_cycles(g, 1, 16 * (double)w.host_read) + OF_ROWS;
+        return transferred(g, (double)w.host_read, BESIDE_SUMS * beat) + OF_ROWS;
     case MR_OP_SAVE_ROWS:
-        return row_cycles(g, 1, 16 * (double)w.host_written) + BETWEEN_SAVED * rows;
+        return transferred(g, (double)w.host_written, beat) + BETWEEN_SAVED * rows;
     case MR_OP_STORE_KV:
         return (double)w.kv_written / g->n + OF_RECORD * (1 + get(c, MR_F_STORE_KV_IS_V)) * rows;
     default:

@@ -4,10 +4,11 @@
 // them.
 //
 // A set has one k-block of V columns: of a column group in each of the N channels, which all write
-// the same beats of their windows. Of each channel a set makes three writes: a part of a beat of
-// codes, and two beats of elements. A RAM keeps the largest codes of the columns that share a
-// header. They are written where the set says so; where maxima of before count, the header is read
-// first.
+// the same beats of their windows. Sets of the same columns and the same aligned four of k-blocks
+// are a run: in each channel their codes are one job and their elements another, so that a memory
+// that answers late sees few long bursts. A run is written while the next one comes. A RAM keeps
+// the largest codes of the columns that share a header, for two headers. A header is written where
+// the set says so; where maxima of before count, it is read first.
 //
 // Parameters
 //   N  channels; V = 4 N lanes
@@ -19,16 +20,19 @@
 //   err_      pulse beside done_o, WINDOW: the matrix does not end inside; the sets were taken, and
 //             nothing was written
 //   in_       valid/ready, the sets of the command: lane c of group j is column j V + c of the
-//             matrix. in_mask_i: lanes that are written; in_new_i: those whose maximum begins anew,
-//             in the column's first set since its header was written. in_flush_i: the header is
-//             written behind this set, as is due before a set under another one; in_last_i ends the
-//             command, with in_flush_i
+//             matrix. in_more_i: the next set is these columns' next k-block, and all lanes of both
+//             are written. in_mask_i: lanes that are written; in_new_i: those whose maximum begins
+//             anew, in the column's first set since its header was written. in_flush_i: the header
+//             is written behind this set, as is due before a set under another one; in_last_i ends
+//             the command, with in_flush_i. Neither comes with in_more_i
 //   s_base_i, s_limit_i   the stash windows, 64-byte aligned, and the smallest size in beats
 //   rd_       a client of mr_hostrd: a header
 //   job_, data_, job_done_i   a client of mr_writer
 //
-// Timing: a set takes 5 cycles and 9 for each channel, a header 22 for each channel, if writes are
-// taken at once; where maxima of before count, the header's read comes on top.
+// Timing: a set is taken each 5 cycles while one of two runs has room. If writes are taken at once,
+// a run of n sets takes 2 n + 5 cycles for each channel and two more, a header 22 for each channel;
+// where maxima of before count, the header's read comes on top, behind the acknowledgement of the
+// headers before.
 `include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_stash_put #(
@@ -53,6 +57,7 @@ module mr_stash_put #(
   input  logic [V*8-1:0]   in_code_i,
   input  logic [19:0]      in_group_i,
   input  logic [15:0]      in_kblock_i,
+  input  logic             in_more_i,
   input  logic [V-1:0]     in_mask_i,
   input  logic [V-1:0]     in_new_i,
   input  logic             in_flush_i,
@@ -69,36 +74,40 @@ module mr_stash_put #(
 
   localparam int CW = (N > 1) ? $clog2(N) : 1;
 
-  // END until it is known where the matrix ends; SKIP: outside, sets go nowhere. A set: AT until
-  // its place is known; then of each channel CODES and ELEMS. Behind the last set of a header's
-  // groups, of each channel: READ where maxima of before count, MERGE, HEAD.
-  localparam logic [3:0] IDLE = 4'd0, END = 4'd1, SKIP = 4'd2, SETS = 4'd3, AT = 4'd4, CODES = 4'd5,
-                         ELEMS = 4'd6, READ = 4'd7, MERGE = 4'd8, HEAD = 4'd9, ACKS = 4'd10;
-  logic [3:0]       state_q;
-  logic [1:0]       step_q;
-  logic             sent_q, second_q;  // a beat is offered; the second beat of elements
-  logic [CW-1:0]    channel_q;
-  logic [31:0]      off_q;
-  logic [17:0]      group_beats_q;
-  logic [V*256-1:0] data_q;
-  logic [V*8-1:0]   code_q;
-  logic [19:0]      group_q;
-  logic [15:0]      kblock_q;
-  logic [V-1:0]     mask_q, fresh_q;   // the first of the channels that are left; of all
-  logic             flush_q, last_q;
-  logic [9:0]       jobs_q;            // that are not acknowledged, of a cycle ago
-  logic             job_q;
+  // What comes. END until it is known where the matrix ends; SKIP: outside, sets go nowhere. SETS:
+  // one is taken; AT until its place is known. ACKS until all is written.
+  localparam logic [2:0] IDLE = 3'd0, END = 3'd1, SKIP = 3'd2, SETS = 3'd3, AT = 3'd4, ACKS = 3'd5;
+  // What goes. Of each channel CODES and ELEMS; behind the last run of a header's groups, of each
+  // channel READ where maxima of before count, MERGE, HEAD.
+  localparam logic [2:0] REST = 3'd0, CODES = 3'd1, ELEMS = 3'd2, READ = 3'd3, MERGE = 3'd4,
+                         HEAD = 3'd5;
+  logic [2:0] state_q, out_q;
+  logic [1:0] step_q;
+  logic       take, at_end, run_end, run_go, job_go, beat_go, job_end, elems_end, run_out, head_end;
+  logic       r_valid, r_pop, channel_last;
+  assign job_go  = job_valid_o && job_ready_i;
+  assign beat_go = data_valid_o && data_ready_i;
 
-  logic channel_last, take, job_go, beat_go, part_end;
-  assign channel_last = channel_q == CW'(N - 1);
-  assign cmd_ready_o  = state_q == IDLE;
-  assign in_ready_o   = state_q == SETS || state_q == SKIP;
-  assign take         = in_valid_i && in_ready_o;
-  assign job_go       = job_valid_o && job_ready_i;
-  assign beat_go      = data_valid_o && data_ready_i;
-  assign part_end     = beat_go && (state_q != ELEMS || second_q);  // its last beat
+  // ---- sets, until their run is complete --------------------------------------------------------
+  logic [31:0]    off_q;
+  logic [17:0]    group_beats_q;
+  logic [V*8-1:0] code_q;  // of the set
+  logic [19:0]    group_q;
+  logic [15:0]    kblock_q;
+  logic [V-1:0]   mask_q, fresh_q;
+  logic           more_q, flush_q, last_q;
+  logic           first_q;             // no set of the run is there
+  logic           in_half_q, half_q;   // the place of the run that comes, and of that that goes
+  logic [1:0]     runs_q;              // places that are taken
+  logic           in_bank_q;           // of the largest codes
+  logic [1:0]     held_q;              // banks whose header is due
+  assign cmd_ready_o = state_q == IDLE;
+  assign in_ready_o  = state_q == SKIP ||
+                       (state_q == SETS && (!first_q || !runs_q[1]) && !held_q[in_bank_q]);
+  assign take        = in_valid_i && in_ready_o;
+  assign at_end      = state_q == AT && step_q == 2'd3;
+  assign run_end     = at_end && !more_q;
 
-  // ---- places -----------------------------------------------------------------------------------
   // Beats of a group: a beat of codes for 16 blocks, two of elements for each.
   // verilator lint_off UNUSED
   logic [37:0] head, group;  // of what lies inside a window, 32 bits count
@@ -108,11 +117,204 @@ module mr_stash_put #(
   mr_tiles_at u_at (
     .clk_i, .group_i(group_q), .beats_i(group_beats_q), .head_o(head), .group_o(group), .end_o(over)
   );
-  logic [31:0] head_q, codes_q, elems_q, section;
-  logic [3:0]  in_sec;
-  assign in_sec     = kblock_q[3:0];
+  logic [31:0] section;
   assign section    = off_q + group[31:0] + {14'd0, mr_stash_pkg::sections(kblock_q[15:4])};
   assign err_addr_o = {s_base_i[63:6] + {26'd0, off_q}, 6'd0};
+
+  // A run, by its first set, and what of the aligned four is there.
+  logic [31:0]  head_q, codes_q, elems_q;
+  logic [1:0]   four_q, slot_q;
+  logic [3:0]   there_q;
+  logic [2:0]   count_q;
+  logic [V-1:0] lanes_q;
+  logic         bank_q, run_end_q;
+  always_ff @(posedge clk_i) begin
+    if (at_end && first_q) begin
+      head_q   <= off_q + head[31:0];
+      codes_q  <= section;
+      elems_q  <= section + {27'd0, kblock_q[3:0], 1'b0} + 32'd1;
+      four_q   <= kblock_q[3:2];
+      slot_q   <= kblock_q[1:0];
+      lanes_q  <= mask_q;
+      bank_q   <= in_bank_q;
+    end
+    if (at_end) begin
+      there_q <= (first_q ? 4'd0 : there_q) | 4'd1 << kblock_q[1:0];
+      count_q <= (first_q ? 3'd0 : count_q) + 3'd1;
+    end
+    if (take) begin
+      code_q   <= in_code_i;
+      group_q  <= in_group_i;
+      kblock_q <= in_kblock_i;
+      mask_q   <= in_mask_i;
+      fresh_q  <= in_new_i;
+      more_q   <= in_more_i && in_kblock_i[1:0] != '1;
+      flush_q  <= in_flush_i;
+      last_q   <= in_last_i;
+    end else if (cmd_valid_i && cmd_ready_o) begin
+      off_q         <= cmd_off_i;
+      group_beats_q <= mr_stash_pkg::group_beats(cmd_kblocks_i);
+      group_q       <= cmd_groups_i;
+    end
+    over_q <= {1'b0, over} + {7'd0, off_q};
+  end
+
+  logic [1:0] pending_q;  // complete runs whose last job, or header, has not gone
+  logic [9:0] jobs_q;     // that are not acknowledged, of a cycle ago
+  logic       job_q;
+  always_ff @(posedge clk_i) begin
+    done_o      <= 1'b0;
+    err_valid_o <= 1'b0;
+    if (!rst_ni) begin
+      state_q   <= IDLE;
+      first_q   <= 1'b1;
+      in_half_q <= 1'b0;
+      half_q    <= 1'b0;
+      runs_q    <= '0;
+      in_bank_q <= 1'b0;
+      held_q    <= '0;
+      pending_q <= '0;
+      run_end_q <= 1'b0;
+      jobs_q    <= '0;
+    end else begin
+      unique case (state_q)
+        IDLE: if (cmd_valid_i) state_q <= END;
+        END: if (step_q == 2'd3) state_q <= (over_q > {7'd0, s_limit_i}) ? SKIP : SETS;
+        SKIP: if (in_valid_i && in_last_i) begin
+          state_q     <= IDLE;
+          done_o      <= 1'b1;
+          err_valid_o <= 1'b1;
+        end
+        SETS: if (take) state_q <= AT;
+        AT: if (at_end) state_q <= last_q ? ACKS : SETS;
+        default: if (jobs_q == '0 && pending_q == '0) begin
+          state_q <= IDLE;
+          done_o  <= 1'b1;
+        end
+      endcase
+      if (at_end) first_q <= run_end;
+      if (run_end) in_half_q <= !in_half_q;
+      if (run_out) half_q <= !half_q;
+      runs_q <= runs_q + 2'(take && state_q == SETS && first_q) - 2'(run_out);
+      if (at_end && flush_q) in_bank_q <= !in_bank_q;
+      for (int b = 0; b < 2; b++) begin
+        if (at_end && flush_q && in_bank_q == 1'(b)) held_q[b] <= 1'b1;
+        else if (head_end && r_bank == 1'(b)) held_q[b] <= 1'b0;
+      end
+      run_end_q <= run_end;
+      pending_q <= pending_q + 2'(run_end) - 2'(r_pop);
+      jobs_q    <= jobs_q + 10'(job_q) - 10'(job_done_i);
+    end
+    job_q  <= job_go;
+    step_q <= (state_q == END || state_q == AT) ? step_q + 2'd1 : '0;
+  end
+
+  // Elements of two runs; a beat is read.
+  logic [V*256-1:0] blocks;  // of the set that at_q is in
+  logic [2:0]       at_q;    // {slot, second beat}: the beat that is read next
+  for (genvar c = 0; c < N; c++) begin : gen_elems
+    (* ram_style = "distributed" *)
+    logic [1023:0] mem [0:7];
+    always_ff @(posedge clk_i) begin
+      if (take) mem[{in_half_q, in_kblock_i[1:0]}] <= in_data_i[1024*c+:1024];
+    end
+    assign blocks[1024*c+:1024] = mem[{half_q, at_q[2:1]}];
+  end
+  logic [V*32-1:0] codes [0:1];  // of the four k-blocks
+  for (genvar h = 0; h < 2; h++) begin : gen_codes
+    for (genvar k = 0; k < 4; k++) begin : gen_slot
+      logic [V*8-1:0] of_slot_q;
+      always_ff @(posedge clk_i) begin
+        if (take && in_half_q == 1'(h) && in_kblock_i[1:0] == 2'(k)) of_slot_q <= in_code_i;
+      end
+      assign codes[h][V*8*k+:V*8] = of_slot_q;
+    end
+  end
+
+  // ---- runs -------------------------------------------------------------------------------------
+  // Two have their places, and of one the header is due.
+  localparam int RUN_W = 3 * 32 + 2 + 2 + 4 + 3 + V + 2;
+  logic [31:0]  r_head, r_codes, r_elems;
+  logic [1:0]   r_four, r_slot;
+  logic [3:0]   r_there;
+  logic [2:0]   r_count;
+  logic [V-1:0] r_lanes;
+  logic         r_flush, r_bank;
+  // There is room.
+  // verilator lint_off UNUSED
+  logic         unused_ready;
+  logic [1:0]   unused_count;
+  // verilator lint_on UNUSED
+  mr_fifo #(.W(RUN_W), .DEPTH(3)) u_runs (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(run_end_q), .in_ready_o(unused_ready),
+    .in_data_i({head_q, codes_q, elems_q, four_q, slot_q, there_q, count_q, lanes_q, flush_q,
+                bank_q}),
+    .out_valid_o(r_valid), .out_ready_i(r_pop),
+    .out_data_o({r_head, r_codes, r_elems, r_four, r_slot, r_there, r_count, r_lanes, r_flush,
+                 r_bank}),
+    .count_o(unused_count)
+  );
+
+  logic [CW-1:0] channel_q;
+  logic          sent_q, second_q;  // a beat is offered; elements' second job
+  logic [2:0]    left_q;            // beats of the job behind this one
+  logic          whole;             // the channel's elements are one job
+  logic [3:0]    lanes;             // of the channel
+  logic          read_end, merge_end;
+  assign channel_last = channel_q == CW'(N - 1);
+  assign run_go       = out_q == REST && r_valid;
+  assign job_end      = beat_go && left_q == '0;
+  assign elems_end    = out_q == ELEMS && job_end && (whole || second_q);
+  assign run_out      = elems_end && channel_last;
+  assign head_end     = out_q == HEAD && job_end && channel_last;
+  assign r_pop        = head_end || (run_out && !r_flush);
+  assign whole        = &lanes[1:0];
+
+  logic       asked_q;     // the header was asked for
+  logic       due_here;
+  logic [9:0] ahead_q;     // jobs up to the last header that are not acknowledged
+  logic       headers_in;  // those of before are in memory
+  assign headers_in = channel_q != '0 || ahead_q == '0;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      out_q       <= REST;
+      sent_q      <= 1'b0;
+      second_q    <= 1'b0;
+      job_valid_o <= 1'b0;
+      rd_valid_o  <= 1'b0;
+      ahead_q     <= '0;
+    end else begin
+      unique case (out_q)
+        REST: if (r_valid) out_q <= CODES;
+        CODES: if (job_end) out_q <= ELEMS;
+        ELEMS: if (elems_end) out_q <= !channel_last ? CODES : r_flush ? READ : REST;
+        READ: if (read_end) out_q <= MERGE;
+        MERGE: if (merge_end) out_q <= HEAD;
+        default: if (job_end) out_q <= channel_last ? REST : READ;
+      endcase
+      // In CODES, ELEMS and HEAD until it is taken.
+      job_valid_o <= job_valid_o ? !job_ready_i :
+                     run_go || merge_end ||
+                     (job_end && (out_q == CODES || (out_q == ELEMS && !run_out)));
+      // In READ until it is taken.
+      rd_valid_o <= rd_valid_o ? !rd_ready_i :
+                    out_q == READ && headers_in && due_here && !asked_q;
+      sent_q <= job_valid_o || (sent_q && !job_end);  // of a job that is not taken, no beat is
+      if (job_end) second_q <= out_q == ELEMS && !elems_end;
+      if (out_q == HEAD && job_go) ahead_q <= jobs_q + 10'(job_q) + 10'd1 - 10'(job_done_i);
+      else if (ahead_q != '0) ahead_q <= ahead_q - 10'(job_done_i);
+    end
+    asked_q <= out_q == READ && (asked_q || rd_valid_o);
+    if (job_valid_o) left_q <= (out_q == ELEMS && whole) ? {r_count[1:0], 1'b0} - 3'd1 : '0;
+    else if (beat_go) left_q <= left_q - 3'd1;
+    if (job_end) at_q <= {r_slot, out_q == ELEMS && !elems_end};
+    else if (job_go || beat_go) at_q <= at_q + 3'd1;
+    if (out_q == REST) channel_q <= '0;
+    else if (elems_end || (out_q == HEAD && job_end)) begin
+      channel_q <= channel_last ? '0 : channel_q + 1'b1;
+    end
+  end
 
   // The channel's window, and that of the next one, which is chosen while this one writes:
   // addresses go on through mr_hostrd and mr_writer within the cycle.
@@ -122,40 +324,42 @@ module mr_stash_put #(
     for (int c = 1; c < N; c++) begin
       if (channel_q == CW'(c - 1)) window_next_q <= s_base_i[64*c+6+:58];
     end
+    if (out_q == REST) window_q <= s_base_i[63:6];
+    else if (elems_end || (out_q == HEAD && job_end)) window_q <= window_next_q;
   end
 
   // ---- largest codes ----------------------------------------------------------------------------
   // Of each of a header's 16 groups a word: of each lane its largest code, whether it begins anew,
-  // and whether there is one.
-  // A set's word is read in AT, and written at its end; a header's words one after the other.
+  // and whether there is one. A set's word is read and written in AT; a header's words are read one
+  // after the other, but not in that cycle.
   localparam int WORD = V * 10;
-  logic [15:0]     had_q;   // groups whose words count
-  logic [N-1:0]    due_q;   // channels with a column whose maximum of before counts; due_here: of
-  logic            due_here, due_next;  // the channel whose header it is, and the next one
+  logic [31:0]     had_q;   // words that count
+  logic [2*N-1:0]  due_q;   // of each bank: channels with a column whose maximum of before counts,
+                            // the one whose header it is first
   logic [4:0]      turn_q;  // words of a header that were asked for, the first one in READ
-  logic            put, ask, read_end, merge_end, lanes_v_q, got_q, valid_q;
-  logic [3:0]      word;
+  logic            put, put_ask, ask, lanes_v_q, got_q, valid_q;
+  logic [4:0]      put_word, word;
   logic [WORD-1:0] was, now;
-  assign put       = state_q == AT && step_q == 2'd3;
-  assign due_here  = due_q[0];
-  assign due_next  = 1'(due_q >> 1);
-  assign read_end  = state_q == READ && (!due_here || rd_data_valid_i);
-  assign merge_end = got_q && !lanes_v_q;
-  assign ask       = (state_q == AT && step_q == '0) || read_end ||
-                     (state_q == MERGE && !turn_q[4]);
-  assign word      = (state_q == AT) ? group_q[3:0] : turn_q[3:0];
-  mr_ram_1r1w #(.W(WORD), .DEPTH(16)) u_most (
-    .clk_i, .wen_i(put), .waddr_i(group_q[3:0]), .wdata_i(now),
-    .ren_i(ask), .raddr_i(word), .rdata_o(was)
+  assign put_ask   = state_q == AT && step_q == 2'd0;
+  assign put       = state_q == AT && step_q == 2'd1;
+  assign put_word  = {in_bank_q, group_q[3:0]};
+  assign due_here  = r_bank ? due_q[N] : due_q[0];
+  assign read_end  = out_q == READ && headers_in && (!due_here || rd_data_valid_i);
+  assign ask       = !put_ask && (read_end || (out_q == MERGE && !turn_q[4]));
+  assign merge_end = got_q && !lanes_v_q && turn_q[4];
+  assign word      = put_ask ? put_word : {r_bank, turn_q[3:0]};
+  mr_ram_1r1w #(.W(WORD), .DEPTH(32)) u_most (
+    .clk_i, .wen_i(put), .waddr_i(put_word), .wdata_i(now),
+    .ren_i(put_ask || ask), .raddr_i(word), .rdata_o(was)
   );
 
   function automatic logic [7:0] larger(input logic [7:0] a, input logic [7:0] b);
     larger = (a > b) ? a : b;
   endfunction
   logic [V-1:0] used;  // of the word that was read
-  logic [N-1:0] due;
+  logic [N-1:0] due;   // of the set
   always_comb begin
-    due = due_q;
+    due = '0;
     for (int l = 0; l < V; l++) begin
       used[l] = valid_q && was[10*l+9];
       now[10*l+:10] = {used[l], was[10*l+:9]};
@@ -167,22 +371,22 @@ module mr_stash_put #(
       end
     end
   end
-  logic head_end;
-  assign head_end = state_q == HEAD && part_end && channel_last;
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || head_end) begin
-      had_q <= '0;
-      due_q <= '0;
-    end else if (put) begin
-      had_q[group_q[3:0]] <= 1'b1;
-      due_q               <= due;
-    end else if (state_q == HEAD && part_end) begin
-      due_q <= due_q >> 1;
+    for (int b = 0; b < 2; b++) begin
+      if (!rst_ni || (head_end && r_bank == 1'(b))) begin
+        had_q[16*b+:16] <= '0;
+        due_q[N*b+:N]   <= '0;
+      end else if (put && in_bank_q == 1'(b)) begin
+        had_q[{b[0], group_q[3:0]}] <= 1'b1;
+        due_q[N*b+:N]               <= due_q[N*b+:N] | due;
+      end else if (out_q == HEAD && job_end && r_bank == 1'(b)) begin
+        due_q[N*b+:N] <= due_q[N*b+:N] >> 1;
+      end
     end
-    if (ask) valid_q <= had_q[word];
-    lanes_v_q <= ask && state_q != AT;
+    if (put_ask || ask) valid_q <= had_q[word];
+    lanes_v_q <= ask;
     got_q     <= lanes_v_q;
-    turn_q    <= (state_q == MERGE || read_end) ? turn_q + 5'(ask) : '0;
+    turn_q    <= (out_q == MERGE || read_end) ? turn_q + 5'(ask) : '0;
   end
 
   // A channel's header goes round once, and meets the words on its way, each from a register; it
@@ -190,146 +394,78 @@ module mr_stash_put #(
   logic [511:0] head_beat_q;
   logic [63:0]  head_used_q;
   logic [31:0]  merged;
-  logic [39:0]  lanes;
-  logic [35:0]  lanes_q;
-  logic [3:0]   lanes_used, merged_used_q;
+  logic [39:0]  most;
+  logic [35:0]  most_q;
+  logic [3:0]   most_used, merged_used_q;
   always_comb begin
-    lanes      = was[39:0];
-    lanes_used = used[3:0];
+    most      = was[39:0];
+    most_used = used[3:0];
     for (int c = 1; c < N; c++) begin
       if (channel_q == CW'(c)) begin
-        lanes      = was[40*c+:40];
-        lanes_used = used[4*c+:4];
+        most      = was[40*c+:40];
+        most_used = used[4*c+:4];
       end
     end
     for (int l = 0; l < 4; l++) begin
-      merged[8*l+:8] = lanes_q[9*l+8] ? lanes_q[9*l+:8] :
-                       larger(lanes_q[9*l+:8], head_beat_q[8*l+:8]);
+      merged[8*l+:8] = most_q[9*l+8] ? most_q[9*l+:8] :
+                       larger(most_q[9*l+:8], head_beat_q[8*l+:8]);
     end
   end
   always_ff @(posedge clk_i) begin
     if (lanes_v_q) begin
-      for (int l = 0; l < 4; l++) lanes_q[9*l+:9] <= lanes[10*l+:9];
-      merged_used_q <= lanes_used;
+      for (int l = 0; l < 4; l++) most_q[9*l+:9] <= most[10*l+:9];
+      merged_used_q <= most_used;
     end
-    if (state_q == READ) head_beat_q <= rd_data_i;
+    if (out_q == READ) head_beat_q <= rd_data_i;
     else if (got_q) head_beat_q <= {merged, head_beat_q[511:32]};
     if (got_q) head_used_q <= {merged_used_q, head_used_q[63:4]};
   end
 
   // ---- memory -----------------------------------------------------------------------------------
-  // A beat is chosen while its job is asked for.
-  logic [31:0]   place;
-  logic [63:0]   elems_strb;
-  logic [1023:0] elems;  // of the channel
-  assign place       = (state_q == CODES) ? codes_q :
-                       (state_q == ELEMS) ? elems_q + 32'(second_q) : head_q;
-  assign elems_strb  = second_q ? {{32{mask_q[3]}}, {32{mask_q[2]}}} :
-                       {{32{mask_q[1]}}, {32{mask_q[0]}}};
+  // A beat is chosen while its job is asked for, or while the one before goes.
+  logic [31:0]  place;
+  logic [15:0]  codes_strb;
+  logic [63:0]  elems_strb;
+  logic [511:0] elems;  // of the channel
+  logic [127:0] four_codes;
+  assign place      = (out_q == CODES) ? r_codes :
+                      (out_q == ELEMS) ? r_elems + 32'(second_q) : r_head;
+  assign elems_strb = (whole || second_q) ? {{32{lanes[3]}}, {32{lanes[2]}}} :
+                                            {{32{lanes[1]}}, {32{lanes[0]}}};
   always_comb begin
-    elems = data_q[1023:0];
-    for (int c = 1; c < N; c++) if (channel_q == CW'(c)) elems = data_q[1024*c+:1024];
+    lanes = r_lanes[3:0];
+    elems = at_q[0] ? blocks[1023:512] : blocks[511:0];
+    for (int k = 0; k < 4; k++) four_codes[32*k+:32] = codes[half_q][V*8*k+:32];
+    for (int c = 1; c < N; c++) begin
+      if (channel_q == CW'(c)) begin
+        lanes = r_lanes[4*c+:4];
+        elems = at_q[0] ? blocks[1024*c+512+:512] : blocks[1024*c+:512];
+        for (int k = 0; k < 4; k++) four_codes[32*k+:32] = codes[half_q][V*8*k+32*c+:32];
+      end
+    end
+    for (int k = 0; k < 4; k++) codes_strb[4*k+:4] = r_there[k] ? lanes : 4'd0;
   end
-  assign rd_addr_o    = {window_q + {26'd0, head_q}, 6'd0};
+  assign rd_addr_o    = {window_q + {26'd0, r_head}, 6'd0};
   assign rd_beats_o   = 16'd1;
   assign job_addr_o   = {window_q + {26'd0, place}, 6'd0};
-  assign job_beats_o  = 16'd1;
-  assign job_strb_o   = (state_q == CODES) ? {60'd0, mask_q[3:0]} << {in_sec, 2'd0} :
-                        (state_q == HEAD) ? head_used_q : elems_strb;
+  assign job_beats_o  = (out_q == ELEMS && whole) ? {12'd0, r_count, 1'b0} : 16'd1;
+  assign job_strb_o   = (out_q == CODES) ? {48'd0, codes_strb} << {r_four, 4'd0} :
+                        (out_q == HEAD) ? head_used_q : elems_strb;
   assign data_valid_o = sent_q;
   always_ff @(posedge clk_i) begin
-    if (job_valid_o) begin  // the last time when the job is taken
-      data_o <= (state_q == CODES) ? {16{code_q[31:0]}} : (state_q == HEAD) ? head_beat_q :
-                second_q ? elems[1023:512] : elems[511:0];
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    done_o      <= 1'b0;
-    err_valid_o <= 1'b0;
-    if (!rst_ni) begin
-      state_q     <= IDLE;
-      sent_q      <= 1'b0;
-      second_q    <= 1'b0;
-      jobs_q      <= '0;
-      job_valid_o <= 1'b0;
-      rd_valid_o  <= 1'b0;
-    end else begin
-      unique case (state_q)
-        IDLE: if (cmd_valid_i) state_q <= END;
-        END: if (step_q == 2'd3) state_q <= (over_q > {7'd0, s_limit_i}) ? SKIP : SETS;
-        SKIP: if (in_valid_i && in_last_i) begin
-          state_q     <= IDLE;
-          done_o      <= 1'b1;
-          err_valid_o <= 1'b1;
-        end
-        SETS: if (in_valid_i) state_q <= AT;
-        AT: if (step_q == 2'd3) state_q <= CODES;
-        CODES: if (part_end) state_q <= ELEMS;
-        ELEMS: if (part_end) state_q <= !channel_last ? CODES : !flush_q ? SETS : READ;
-        READ: if (read_end) state_q <= MERGE;
-        MERGE: if (merge_end) state_q <= HEAD;
-        HEAD: if (part_end) state_q <= !channel_last ? READ : last_q ? ACKS : SETS;
-        default: if (jobs_q == '0) begin
-          state_q <= IDLE;
-          done_o  <= 1'b1;
-        end
-      endcase
-      // In CODES, ELEMS and HEAD until it is taken.
-      job_valid_o <= job_valid_o ? !job_ready_i :
-                     (state_q == AT && step_q == 2'd3) ||
-                     merge_end ||
-                     (beat_go && (state_q == CODES ||
-                                  (state_q == ELEMS && !(second_q && channel_last))));
-      // In READ until it is taken.
-      rd_valid_o <= rd_valid_o ? !rd_ready_i :
-                    part_end && (state_q == ELEMS ? channel_last && flush_q && due_here :
-                                 state_q == HEAD && !channel_last && due_next);
-      sent_q <= job_valid_o || (sent_q && !beat_go);  // of a job that is not taken, no beat is
-      if (beat_go) second_q <= state_q == ELEMS && !second_q;
-      jobs_q <= jobs_q + 10'(job_q) - 10'(job_done_i);
-    end
-    job_q   <= job_go;
-    step_q  <= (state_q == END || state_q == AT) ? step_q + 2'd1 : '0;
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (cmd_valid_i && cmd_ready_o) begin
-      off_q         <= cmd_off_i;
-      group_beats_q <= mr_stash_pkg::group_beats(cmd_kblocks_i);
-      group_q       <= cmd_groups_i;
-    end
-    if (take) begin
-      data_q   <= in_data_i;
-      code_q   <= in_code_i;
-      group_q  <= in_group_i;
-      kblock_q <= in_kblock_i;
-      mask_q   <= in_mask_i;
-      fresh_q  <= in_new_i;
-      flush_q  <= in_flush_i;
-      last_q   <= in_last_i;
-    end else if (N > 1 && state_q == ELEMS && part_end) begin
-      code_q <= code_q >> 32;
-      mask_q <= mask_q >> 4;
-    end
-    over_q <= {1'b0, over} + {7'd0, off_q};
-    if (state_q == AT && step_q == 2'd3) begin
-      head_q  <= off_q + head[31:0];
-      codes_q <= section;
-      elems_q <= section + {27'd0, in_sec, 1'b0} + 32'd1;
-    end
-    if (take) begin
-      channel_q <= '0;
-      window_q  <= s_base_i[63:6];
-    end else if (part_end && (state_q == ELEMS || state_q == HEAD)) begin
-      channel_q <= channel_last ? '0 : channel_q + 1'b1;
-      window_q  <= window_next_q;
+    if (job_valid_o || beat_go) begin
+      data_o <= (out_q == CODES) ? {4{four_codes}} : (out_q == HEAD) ? head_beat_q : elems;
     end
   end
 
   `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o,
-                    {in_data_i, in_code_i, in_group_i, in_kblock_i, in_mask_i, in_new_i,
+                    {in_data_i, in_code_i, in_group_i, in_kblock_i, in_more_i, in_mask_i, in_new_i,
                      in_flush_i, in_last_i})
+  `MR_ASSERT(more, !(take && in_more_i) || (&in_mask_i && !in_flush_i && !in_last_i))
+  `MR_ASSERT(next, !(take && state_q == SETS && !first_q) ||
+                   (&in_mask_i && in_group_i == group_q && in_kblock_i == kblock_q + 16'd1))
   `MR_ASSERT_COUNT(jobs, jobs_q, job_q, job_done_i, 1023)
+  `MR_ASSERT_COUNT(runs, runs_q, take && state_q == SETS && first_q, run_out, 2)
+  `MR_ASSERT_COUNT(pending, pending_q, run_end, r_pop, 3)
 
 endmodule

@@ -256,7 +256,7 @@ module mr_tiles #(
     .cmd_kblocks_i(c_kblocks), .cmd_groups_i(groups_q), .done_o(p_done), .err_valid_o(unused_err),
     .err_addr_o(unused_addr), .in_valid_i(set_q && state_q == SETS), .in_ready_o(p_take),
     .in_data_i(data_q), .in_code_i(code_q), .in_group_i({4'd0, group}), .in_kblock_i(block_q),
-    .in_mask_i(mask_q), .in_new_i({V{block_q == '0}}),
+    .in_more_i(1'b0), .in_mask_i(mask_q), .in_new_i({V{block_q == '0}}),
     .in_flush_i(matrix_end || command_end || under_next), .in_last_i(matrix_end || command_end),
     `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )
   );

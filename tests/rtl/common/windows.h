@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stash windows of N channels as a unit that reads headers and writes blocks sees them: ports rd_,
 // job_, data_ of mr_stash_put. Random bytes in the beginning; both sides stall at random, reads of a
-// beat are answered some cycles later, and each write is acknowledged later still.
+// beat are answered some cycles later. Each write is acknowledged later still, and in memory not before.
 #pragma once
 
 #include "bench.h"
@@ -43,7 +43,7 @@ template <class Top> class Windows
         }
         dut_->job_ready_i = left_ == 0 && rng_.chance(50);
         dut_->data_ready_i = left_ != 0 && data_.want();
-        dut_->job_done_i = !acks_.empty() && acks_.front() <= 0;
+        dut_->job_done_i = !acks_.empty() && acks_.front().cycles <= 0;
     }
     // What is wrong, or NULL.
     const char *see()
@@ -57,16 +57,21 @@ template <class Top> class Windows
             answer_ = static_cast<int>(rng_.range(0, 20));
         }
         for (auto &a : acks_)
-            a--;
-        if (dut_->job_done_i)
+            a.cycles--;
+        if (dut_->job_done_i) {
+            for (const Byte &b : acks_.front().bytes)
+                memory[static_cast<size_t>(b.channel)][b.at] = b.value;
             acks_.pop_front();
+        }
         if (left_ && dut_->data_valid_o)
             data_.saw(true);
         if (left_ && dut_->data_valid_o && dut_->data_ready_i) {
             write(left_ == 1 ? strb_ : ~0ull);
             at_ += 64;
-            if (--left_ == 0)
-                acks_.push_back(static_cast<int>(rng_.range(0, 100)));
+            if (--left_ == 0) {
+                acks_.push_back({static_cast<int>(rng_.range(0, 400)), std::move(job_)});
+                job_.clear();
+            }
         }
         if (dut_->job_valid_o && dut_->job_ready_i) {
             if (!place(dut_->job_addr_o, &channel_, &at_))
@@ -110,9 +115,19 @@ template <class Top> class Windows
     {
         for (int b = 0; b < 64 && at_ < bytes_; b++)
             if (strb >> b & 1)
-                memory[static_cast<size_t>(channel_)][at_ + static_cast<size_t>(b)] =
-                    static_cast<uint8_t>(get(dut_->data_o, 8 * b, 8));
+                job_.push_back(
+                    {channel_, at_ + static_cast<size_t>(b), static_cast<uint8_t>(get(dut_->data_o, 8 * b, 8))});
     }
+
+    struct Byte {
+        int channel;
+        size_t at;
+        uint8_t value;
+    };
+    struct Job {
+        int cycles; // until it is acknowledged
+        std::vector<Byte> bytes;
+    };
 
     Dut<Top> &dut_;
     Rng &rng_;
@@ -121,7 +136,8 @@ template <class Top> class Windows
     int answer_ = -1, left_ = 0, channel_ = 0, read_channel_ = 0;
     size_t at_ = 0, read_at_ = 0;
     uint64_t strb_ = 0;
-    std::deque<int> acks_;
+    std::vector<Byte> job_;
+    std::deque<Job> acks_;
 };
 
 } // namespace bench

@@ -32,7 +32,12 @@ struct Set {
     uint8_t code[V];
     uint8_t q[V][32];
     bool mask[V], fresh[V];
-    bool flush, last;
+    bool more, flush, last;
+
+    bool whole() const
+    {
+        return std::all_of(mask, mask + V, [](bool m) { return m; });
+    }
 };
 
 struct Command {
@@ -61,9 +66,14 @@ class Bench
         c.off = static_cast<int>(rng_.range(0, kBeats - beats_));
         int first = static_cast<int>(rng_.range(0, groups - 1));
         int count = static_cast<int>(rng_.range(1, groups - first));
+        const bool alternate = groups > 16 && rng_.chance(50); // a group under each of two headers
+        if (alternate) {
+            first = 15;
+            count = 2;
+        }
         int k = static_cast<int>(rng_.range(0, c.kblocks - 1));
-        int blocks = std::min<int>(c.kblocks - k, static_cast<int>(rng_.range(1, 5)));
-        const bool by_block = rng_.chance(50), all = rng_.chance(50), anew = rng_.chance(50);
+        int blocks = std::min<int>(c.kblocks - k, static_cast<int>(rng_.range(1, 9)));
+        const bool by_block = alternate || rng_.chance(50), all = rng_.chance(50), anew = rng_.chance(50);
         const int outer = by_block ? blocks : count, inner = by_block ? count : blocks;
         for (int o = 0; o < outer; o++)
             for (int i = 0; i < inner; i++) {
@@ -82,6 +92,11 @@ class Bench
         for (size_t i = 0; i < c.sets.size(); i++) {
             c.sets[i].last = i + 1 == c.sets.size();
             c.sets[i].flush = c.sets[i].last || c.sets[i + 1].group / 16 != c.sets[i].group / 16;
+        }
+        for (size_t i = 0; i + 1 < c.sets.size(); i++) {
+            const Set &s = c.sets[i], &next = c.sets[i + 1];
+            c.sets[i].more = next.group == s.group && next.kblock == s.kblock + 1 && s.whole() && next.whole() &&
+                             rng_.chance(90);
         }
         return c;
     }
@@ -142,6 +157,7 @@ class Bench
         dut_->in_valid_i = s != nullptr;
         dut_->in_group_i = s ? static_cast<uint32_t>(s->group) : rng_.u32() & 0xFFFFF;
         dut_->in_kblock_i = s ? static_cast<uint16_t>(s->kblock) : static_cast<uint16_t>(rng_.u32());
+        dut_->in_more_i = s ? s->more : rng_.chance(50);
         dut_->in_flush_i = s ? s->flush : rng_.chance(50);
         dut_->in_last_i = s ? s->last : rng_.chance(50);
         for (int l = 0; l < V; l++) {
