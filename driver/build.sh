@@ -12,7 +12,8 @@ fi
 rm -rf "$out" && mkdir -p "$out" && cp -r driver/. "$out/" &&
     awk -f driver/gen_hw.awk rtl/spec/device.def rtl/spec/pcie.def >"$out/millrace_hw.h" || exit 1
 out=$(cd "$out" && pwd)
-make --no-print-directory -s -C "$kdir" M="$out" W=1 "$@" modules >"$out/build.log" 2>&1
+# Without the options of a make that runs this: it warns of a job server that a script does not get.
+env -u MAKEFLAGS -u MFLAGS make --no-print-directory -s -C "$kdir" M="$out" W=1 "$@" modules >"$out/build.log" 2>&1
 status=$?
 [ "${V:-}" != 1 ] || cat "$out/build.log"
 # The one remark that is no fault: without the kernel's image there is no type information to add to.
