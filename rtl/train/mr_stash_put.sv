@@ -123,20 +123,15 @@ module mr_stash_put #(
 
   // A run, by its first set, and what of the aligned four is there.
   logic [31:0]  head_q, codes_q, elems_q;
-  logic [1:0]   four_q, slot_q;
-  logic [3:0]   there_q;
+  logic [3:0]   first_kblock_q, there_q;
   logic [2:0]   count_q;
-  logic [V-1:0] lanes_q;
-  logic         bank_q, run_end_q;
+  logic         run_end_q;
   always_ff @(posedge clk_i) begin
     if (at_end && first_q) begin
-      head_q   <= off_q + head[31:0];
-      codes_q  <= section;
-      elems_q  <= section + {27'd0, kblock_q[3:0], 1'b0} + 32'd1;
-      four_q   <= kblock_q[3:2];
-      slot_q   <= kblock_q[1:0];
-      lanes_q  <= mask_q;
-      bank_q   <= in_bank_q;
+      head_q         <= off_q + head[31:0];
+      codes_q        <= section;
+      elems_q        <= section + {27'd0, kblock_q[3:0], 1'b0} + 32'd1;
+      first_kblock_q <= kblock_q[3:0];
     end
     if (at_end) begin
       there_q <= (first_q ? 4'd0 : there_q) | 4'd1 << kblock_q[1:0];
@@ -232,11 +227,11 @@ module mr_stash_put #(
   end
 
   // ---- runs -------------------------------------------------------------------------------------
-  // Two have their places, and of one the header is due.
-  localparam int RUN_W = 3 * 32 + 2 + 2 + 4 + 3 + V + 2;
+  // Two have their places, and of one the header is due. A run's mask is that of any of its sets;
+  // its bank is left with its flush.
+  localparam int RUN_W = 3 * 32 + 4 + 4 + 3 + V + 2;
   logic [31:0]  r_head, r_codes, r_elems;
-  logic [1:0]   r_four, r_slot;
-  logic [3:0]   r_there;
+  logic [3:0]   r_kblock, r_there;
   logic [2:0]   r_count;
   logic [V-1:0] r_lanes;
   logic         r_flush, r_bank;
@@ -248,11 +243,10 @@ module mr_stash_put #(
   mr_fifo #(.W(RUN_W), .DEPTH(3)) u_runs (
     .clk_i, .rst_ni, .clear_i(1'b0),
     .in_valid_i(run_end_q), .in_ready_o(unused_ready),
-    .in_data_i({head_q, codes_q, elems_q, four_q, slot_q, there_q, count_q, lanes_q, flush_q,
-                bank_q}),
+    .in_data_i({head_q, codes_q, elems_q, first_kblock_q, there_q, count_q, mask_q, flush_q,
+                in_bank_q ^ flush_q}),
     .out_valid_o(r_valid), .out_ready_i(r_pop),
-    .out_data_o({r_head, r_codes, r_elems, r_four, r_slot, r_there, r_count, r_lanes, r_flush,
-                 r_bank}),
+    .out_data_o({r_head, r_codes, r_elems, r_kblock, r_there, r_count, r_lanes, r_flush, r_bank}),
     .count_o(unused_count)
   );
 
@@ -308,7 +302,7 @@ module mr_stash_put #(
     asked_q <= out_q == READ && (asked_q || rd_valid_o);
     if (job_valid_o) left_q <= (out_q == ELEMS && whole) ? {r_count[1:0], 1'b0} - 3'd1 : '0;
     else if (beat_go) left_q <= left_q - 3'd1;
-    if (job_end) at_q <= {r_slot, out_q == ELEMS && !elems_end};
+    if (job_end) at_q <= {r_kblock[1:0], out_q == ELEMS && !elems_end};
     else if (job_go || beat_go) at_q <= at_q + 3'd1;
     if (out_q == REST) channel_q <= '0;
     else if (elems_end || (out_q == HEAD && job_end)) begin
@@ -449,7 +443,7 @@ module mr_stash_put #(
   assign rd_beats_o   = 16'd1;
   assign job_addr_o   = {window_q + {26'd0, place}, 6'd0};
   assign job_beats_o  = (out_q == ELEMS && whole) ? {12'd0, r_count, 1'b0} : 16'd1;
-  assign job_strb_o   = (out_q == CODES) ? {48'd0, codes_strb} << {r_four, 4'd0} :
+  assign job_strb_o   = (out_q == CODES) ? {48'd0, codes_strb} << {r_kblock[3:2], 4'd0} :
                         (out_q == HEAD) ? head_used_q : elems_strb;
   assign data_valid_o = sent_q;
   always_ff @(posedge clk_i) begin
