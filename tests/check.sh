@@ -29,7 +29,7 @@ never_built() { # rtl or unit: names
     if [ "$1" = rtl ]; then
         variants | while read -r name _; do [ -e "$build/rtl/$name/tb.d" ] || echo "$name"; done
     else
-        for name in tests/unit/test_*.c; do name=$(basename "$name" .c); [ -e "$build/unit/$name.parts" ] || echo "$name"; done
+        for name in tests/unit/*/test_*.c; do name=$(basename "$name" .c); [ -e "$build/unit/$name.parts" ] || echo "$name"; done
     fi
 }
 unbuilt() { # file
@@ -38,8 +38,8 @@ unbuilt() { # file
     tests/rtl/*) never_built rtl | sed -n "s,^$(basename "$(dirname "$1")")@.*,5	rtl-&,p" ;;
     *.sv) variants | grep -F " $1 " | cut -d' ' -f1 | grep -xFf <(never_built rtl) | sed 's/^/6	rtl-/' ;;
     host/*.[ch] | tests/unit/*.h)
-        local header=${1#host/} && header=${header#tests/unit/}
-        never_built unit | while read -r t; do grep -qE "^#include \"(host/)?${header%.?}.h\"" "tests/unit/$t.c" && echo "3	unit-$t"; done ;;
+        local header=${1#host/} && header=${header#tests/}
+        never_built unit | while read -r t; do grep -qE "^#include \"(host/)?${header%.?}.h\"" tests/unit/*/"$t.c" && echo "3	unit-$t"; done ;;
     esac
 }
 

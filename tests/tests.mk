@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Unit tests (cmocka), RTL benches (Verilator) and end-to-end tests; see docs/inside/testing.md.
 comma := ,
-UNIT_SRC  := $(wildcard tests/unit/test_*.c)
-UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
+UNIT_SRC  := $(wildcard tests/unit/*/test_*.c)
+UNIT_BIN  := $(patsubst %.c,$(BUILD)/unit/%,$(notdir $(UNIT_SRC)))
+vpath test_%.c $(sort $(dir $(UNIT_SRC)))
+# A test that has moved: a build from before still names its old place.
+tests/unit/test_%.c: ;
 # The exact rationals of test_mx.
 UNIT_EXTRA_test_mx := -lgmp
 # Allocations that fail.
@@ -38,7 +41,7 @@ $(BUILD)/san/host/store/update.o $(BUILD)/san/host/store/tile_kernels.o: SAN := 
 $(BUILD)/libmillrace-san.a: $(SAN_OBJ)
 	@echo "AR    $@"
 	@rm -f $@ && ar rcs $@ $(SAN_OBJ)
-$(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
+$(BUILD)/unit/%: %.c $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS) \

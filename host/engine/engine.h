@@ -17,7 +17,7 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
                    struct mr_error *err);
 
 // What a configuration must have room for, and what it has: it holds the model if nothing exceeds.
-// docs/use/checkpoints.md lists them (tests/unit/test_limits.c holds the page to them).
+// docs/use/checkpoints.md lists them (tests/unit/engine/test_limits.c holds the page to them).
 struct mr_engine_limit {
     const char *what;
     int need, have;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loops of packing, on rows of fp32: one source, compiled for several instruction sets
-// and chosen at run time. All give the same bits (tests/unit/test_row_kernels.c).
+// and chosen at run time. All give the same bits (tests/unit/pack/test_row_kernels.c).
 #pragma once
 
 #include <stdbool.h>

@@ -99,10 +99,10 @@ $(XRT_BUILD)/prototypes.o: tests/xrt/prototypes.c host/device/xrt_functions.h ho
 .PHONY: xrt-tests
 xrt-tests: $$(XRT_TESTS) $(XRT_NOSLEEP) $(foreach u,1 2,$(call XCLBIN_EMU,tiny,$(u)))
 XRT_TESTS += $(XRT_BUILD)/test_xrt $(XRT_BUILD)/test_update $(call XCLBIN_EMU,tinyt,1)
-$(XRT_BUILD)/test_%: tests/xrt/test_%.c $(wildcard tests/unit/*.h) $(LIB)
+$(XRT_BUILD)/test_%: tests/xrt/test_%.c $(wildcard tests/unit/*.h tests/unit/*/*.h) $(LIB)
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
-	@$(CC) $(ALL_CFLAGS) -Itests -Itests/unit -MF $@.d -o $@ $< $(LIB) -lcmocka $(LIBS)
+	@$(CC) $(ALL_CFLAGS) -Itests -MF $@.d -o $@ $< $(LIB) -lcmocka $(LIBS)
 
 # ---- hardware --------------------------------------------------------------------------------------
 # PLATFORM is a platform of Vitis (its name or .xpfm); the card is known by it.

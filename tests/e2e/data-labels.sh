@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # millrace data for an encoder: texts with labels of TSV, CSV and JSON lines become one file; refusals. The file itself
-# is tested in tests/unit/test_labels.c. Prints TAP; runs from the repository's root.
+# is tested in tests/unit/data/test_labels.c. Prints TAP; runs from the repository's root.
 set -u
 . tests/tools/tap.sh
 . tests/tools/bert.sh

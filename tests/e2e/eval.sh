@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # millrace eval: perplexity against compare, questions, refusals. The numbers themselves are held by
-# tests/unit/test_eval.c. Prints TAP; runs from the repository's root on the model in models/demo.
+# tests/unit/cli/test_eval.c. Prints TAP; runs from the repository's root on the model in models/demo.
 set -u
 . tests/tools/tap.sh
 demo=models/demo

@@ -7,7 +7,7 @@ set -u
 demo=models/demo
 
 cat >"$work/check.c" <<'C'
-#include "trace_events.h"
+#include "unit/trace/trace_events.h"
 // check TRACE.json [BENCH.json | train]: without a fault, and with the counters of bench's first
 // point; commands of training take as long as their counters say, the one of the issue left out
 int main(int n, char **v)
@@ -37,7 +37,7 @@ int main(int n, char **v)
     return fault != NULL;
 }
 C
-${CC:-gcc} -Itests/unit -o "$work/check" "$work/check.c" -ljansson || exit 1
+${CC:-gcc} -Itests -o "$work/check" "$work/check.c" -ljansson || exit 1
 is_picture() { [ "$(tail -1 "$1")" = "</svg>" ] && [ "$(wc -c <"$1")" -lt 200000 ] && grep -q "$2" "$1"; }
 
 # ---- a token, and a prefill ----------------------------------------------------------------------

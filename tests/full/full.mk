@@ -45,7 +45,7 @@ $(BUILD)/test-list: $(call SIM_VIEW,sim)
 # The host's code as the library has it, without sanitizers: hours of simulation go through it.
 $(BUILD)/full/sweep: tests/full/sweep.c tests/unit/fixtures.h tests/unit/simulated.h $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Itests/unit -o $@ $< $(LIB) -lcmocka $(LIBS)
+	$(CC) $(ALL_CFLAGS) -Itests -o $@ $< $(LIB) -lcmocka $(LIBS)
 full-sweep: $(BUILD)/full/sweep $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) $(call SIM_VIEW,wide)
 	CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/full/sweep
 # A million programs, also as four parts of a quarter each.
@@ -116,7 +116,7 @@ full-dist: $(MILLRACE)
 full-waves: $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny-trace.so
 	MILLRACE=$(MILLRACE) bash tests/full/waves.sh
 # The size and the disk are the test; the program under test is the one that people run.
-$(BUILD)/full/pack24: tests/full/pack24.c tests/unit/archive.h tests/unit/files.h $(LIB)
+$(BUILD)/full/pack24: tests/full/pack24.c tests/unit/checkpoint/archive.h tests/unit/files.h $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests -o $@ $< $(LIB) -lcmocka $(LIBS)
 full-pack24: $(BUILD)/full/pack24 $(MILLRACE)

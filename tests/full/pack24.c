@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "unit/archive.h"
+#include "unit/checkpoint/archive.h"
 
 enum { CACHED_LAYERS = 8, TIMES = 4 };
 enum { EMBD = 4096, INNER = 16384, VOCAB = 50400, MAX_PARTS = 512, PART_NAME = 64 };

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "fixtures.h"
-#include "simulated.h"
+#include "unit/fixtures.h"
+#include "unit/simulated.h"
 
 static const char *const stalls[] = {"", ",seed=11,stalls=25", ",seed=12,stalls=70,memory=hbm2"};
 static const int chunks[] = {1, 3, 32, 0};

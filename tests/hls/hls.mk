@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# C simulation of the kernel of hls/: as C++, with several lanes (tests/unit/test_hls_update.c). It
+# C simulation of the kernel of hls/: as C++, with several lanes (tests/unit/hls/test_hls_update.c). It
 # knows no vendor's header; the pragmas are for Vitis.
 HLS_LANES := 1 2 4 16
 HLS_OBJ   := $(HLS_LANES:%=$(BUILD)/hls/update_%.o)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pipelines that clang and XLS made of hls/datapath.h against that file as gcc compiles it: new
 // operands for each core in every cycle; a result must be there as many cycles later as mr_hls_pkg
-// says. That datapath.h has the bits of the store is shown by tests/unit/test_hls_update.c.
+// says. That datapath.h has the bits of the store is shown by tests/unit/hls/test_hls_update.c.
 #include "Vdut.h"
 #include "bench.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers: what this PyTorch's AdamW, Adam and SGD make of eight weights is what tests/fixtures/optimizers has, to
-which tests/unit/test_adamw.c holds Millrace's. Prints TAP.
+which tests/unit/store/test_adamw.c holds Millrace's. Prints TAP.
 usage: optimizers.py BUILD (from the root; make test-interop)"""
 import array
 import sys

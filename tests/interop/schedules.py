@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Learning rates: what this PyTorch's schedulers give is what tests/fixtures/schedules has, to which
-tests/unit/test_rates.c holds Millrace's. Prints TAP.
+tests/unit/store/test_rates.c holds Millrace's. Prints TAP.
 usage: schedules.py BUILD (from the root; make test-interop)"""
 import array
 import sys

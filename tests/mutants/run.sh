@@ -69,7 +69,7 @@ has_catcher() { # catcher
     local b=${1#*:}
     case $1 in
     rtl:*) grep -q "^${b#*@} " "tests/rtl/${b%@*}/bench.txt" ;;
-    unit:*) [ -e "tests/unit/test_$b.c" ] ;;
+    unit:*) compgen -G "tests/unit/*/test_$b.c" >/dev/null ;;
     esac
 }
 
@@ -86,7 +86,7 @@ rest() {
 # A unit test with the mutated file, if there is one, in front of the library: where it finds the simulators. Its own
 # source is compiled anew for a header.
 make_unit() { # test [file]
-    local flags=$cflags source object sources=(tests/unit/test_$1.c) objects=(build/one-test-rest.o) also=
+    local flags=$cflags source object sources=(tests/unit/*/test_$1.c) objects=(build/one-test-rest.o) also=
     case $1 in
     driver_check)
         flags+=" -Itests/driver/kernel"

@@ -20,7 +20,7 @@ expect rtl/array/mr_pe.sv rtl-pe@portable rtl-writer@c2
 expect tests/rtl/common/bench.h rtl-writer@c2 unit-test_num
 expect host/cmodel/num.h unit-test_mx unit-test_sta
 expect host/text/tokenizer.c unit-test_tokenizer unit-test_sta
-expect tests/unit/test_mx.c unit-test_mx unit-test_num
+expect tests/unit/pack/test_mx.c unit-test_mx unit-test_num
 expect host/cli/chat/chat.c e2e-chat e2e-synth-runs
 expect driver/check.c driver-check rtl-writer@c2
 expect docs/use/faq.md docs e2e-chat

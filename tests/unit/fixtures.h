@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "checkpoint/weights.h"
 #include "device/open.h"
 #include "engine/engine.h"
 #include "pack/packed.h"
+#include "unit/check.h"
 
 #define FIXTURES "tests/fixtures/gptj" // of tests that know GPT-J's tensors
 

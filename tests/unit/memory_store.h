@@ -3,9 +3,9 @@
 #ifndef MILLRACE_TESTS_UNIT_MEMORY_STORE_H
 #define MILLRACE_TESTS_UNIT_MEMORY_STORE_H
 
-#include "check.h"
 #include "store/store.h"
 #include "store/volume.h"
+#include "unit/check.h"
 
 // *volume is the store's: for tests that damage what is in it.
 static inline struct mr_store *memory_store(const struct mr_checkpoint *checkpoint,

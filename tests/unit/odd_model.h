@@ -3,9 +3,9 @@
 #ifndef MILLRACE_TESTS_ODD_MODEL_H
 #define MILLRACE_TESTS_ODD_MODEL_H
 
-#include "check.h"
 #include "checkpoint/synthetic.h"
-#include "store_dirs.h"
+#include "unit/check.h"
+#include "unit/store_dirs.h"
 
 static inline void odd_model(const char *type, int n_layer, int n_inner)
 {

@@ -3,10 +3,10 @@
 #ifndef MILLRACE_TESTS_SMALL_MODEL_H
 #define MILLRACE_TESTS_SMALL_MODEL_H
 
-#include "check.h"
 #include "checkpoint/synthetic.h"
-#include "files.h"
 #include "millrace.h"
+#include "unit/check.h"
+#include "unit/files.h"
 
 enum { VOCAB = 257, EOS = 256 };
 

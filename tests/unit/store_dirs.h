@@ -3,10 +3,10 @@
 #ifndef MILLRACE_TESTS_UNIT_STORE_DIRS_H
 #define MILLRACE_TESTS_UNIT_STORE_DIRS_H
 
-#include "check.h"
-#include "files.h"
 #include "store/store.h"
-#include "toy_model.h"
+#include "unit/check.h"
+#include "unit/files.h"
+#include "unit/toy_model.h"
 
 #define TRAIN_FIXTURES "tests/fixtures/train"
 

@@ -17,11 +17,11 @@
 #include "checkpoint/synthetic.h"
 #include "device/open.h"
 #include "engine/engine.h"
-#include "hls_streams.h"
-#include "memory_store.h"
 #include "pack/packed.h"
-#include "store_steps.h"
 #include "train/step.h"
+#include "unit/hls/hls_streams.h"
+#include "unit/memory_store.h"
+#include "unit/store/store_steps.h"
 
 enum { MOST_CHANNELS = 2 };
 

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "device/open.h"
-#include "fixtures.h"
-#include "simulated.h"
+#include "unit/fixtures.h"
+#include "unit/simulated.h"
 
 #include "device/xrt_api.h"
 #include "pack/packed.h"

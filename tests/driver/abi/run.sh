@@ -127,7 +127,7 @@ fault_rows() {
         while read -r test; do
             program=$(sed -n 's/^`\([a-z_]*\)`.*/\1/p' <<<"$test")
             source=tests/driver/$program.c
-            [[ $program != test_* ]] || source=tests/unit/$program.c
+            [[ $program != test_* ]] || source=$(find tests/unit -name "$program.c")
             if [ -z "$program" ] || [ ! -f "$source" ] || { [[ $program != test_* ]] && ! grep -qE "vm .*\b$program\b" tests/driver/run.sh; }; then
                 echo "# no test: $row"
                 bad=1

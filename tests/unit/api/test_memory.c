@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the library's calls do where memory runs out: whichever allocation fails, a call ends with
+// one error or does without, nothing leaks, and no file stays half written. MEMORY_EVERY=1 lets
+// each allocation fail, without it one in 23 or more.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sanitizer/lsan_interface.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit/api/memory_models.h"
+#include "unit/api/nomem.h"
+
+// ---- what is called -----------------------------------------------------------------------------
+
+static int load(struct mr_error *err)
+{
+    struct mr_model *m;
+    int rc = mr_model_load(&m, model, NULL, err);
+    if (rc == 0)
+        rc = mr_model_save(m, out, err);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
+static int pack(struct mr_error *err)
+{
+    struct mr_pack_stats stats;
+    const struct mr_load_options o = {.format = MR_WEIGHTS_MXFP4};
+    return mr_model_pack(model, out, &o, &stats, err);
+}
+
+static int unpack(struct mr_error *err)
+{
+    struct mr_model *m;
+    struct mr_quality *list = NULL;
+    size_t count;
+    int rc = mr_model_load(&m, packed, NULL, err);
+    if (rc == 0)
+        rc = mr_model_unpack(m, out, err);
+    if (rc == 0)
+        rc = mr_model_compare_weights(m, model, &list, &count, err);
+    free(list);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
+static int load_torch(struct mr_error *err)
+{
+    struct mr_model *m;
+    int rc = mr_model_load(&m, "tests/fixtures/torch/bf16-sharded", NULL, err);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
+static int load_calibrated(struct mr_error *err)
+{
+    struct mr_model *m;
+    const struct mr_load_options o = {.format = MR_WEIGHTS_MXFP4, .calibrate = "self"};
+    int rc = mr_model_load(&m, model, &o, err);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
+static int text(struct mr_error *err)
+{
+    static const char said[] = "And the king said unto them";
+    struct mr_model *m;
+    const struct mr_load_options o = {.describe = true, .text = true};
+    int32_t *ids = NULL;
+    char *back = NULL;
+    size_t count, size;
+    int rc = mr_model_load(&m, "models/demo", &o, err);
+    if (rc == 0)
+        rc = mr_model_encode(m, said, strlen(said), true, &ids, &count, err);
+    if (rc == 0)
+        rc = mr_model_decode(m, ids, count, &back, &size, err);
+    if (rc == 0)
+        assert_string_equal(back, said);
+    free(back);
+    free(ids);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
+static int in_session(struct mr_session *s, bool saves, struct mr_error *err)
+{
+    static const int32_t first[] = {1, 2, 3}, second[] = {4, 5};
+    const int32_t *prompts[] = {first, second};
+    const size_t sizes[] = {3, 2};
+    const struct mr_generate_options o = {.max_tokens = 4, .ignore_eos = true};
+    struct mr_generated got[2];
+    float logits[96];
+    const struct mr_row row = {0, 7, true};
+    int32_t *tokens = NULL;
+    size_t count;
+    int seq, rc = mr_generate(s, prompts, sizes, 2, &o, got, err);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        mr_generated_free(&got[i]);
+    if (rc == 0)
+        rc = mr_session_seq_new(s, &seq, err);
+    if (rc < 0)
+        return rc;
+    assert_int_equal(seq, 0);
+    rc = mr_session_step(s, &row, 1, logits, err);
+    if (rc == 0 && saves)
+        rc = mr_session_seq_save(s, seq, &row.token, 1, out, err);
+    if (rc == 0 && saves)
+        rc = mr_session_seq_load(s, seq, out, &tokens, &count, err);
+    free(tokens);
+    mr_session_seq_free(s, seq);
+    return rc;
+}
+
+static int on_device(const char *device, const char *path, struct mr_error *err)
+{
+    struct mr_model *m;
+    struct mr_session *s = NULL;
+    const struct mr_session_options o = {.max_seqs = 2};
+    int rc = mr_model_load(&m, path, NULL, err);
+    if (rc == 0)
+        rc = mr_session_open(&s, m, device, &o, err);
+    if (rc == 0)
+        rc = in_session(s, strcmp(device, "cpu:") != 0, err);
+    if (s)
+        mr_session_close(s);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
+static int generate(struct mr_error *err)
+{
+    return on_device("model:tiny", packed, err);
+}
+
+static int generate_on_cpu(struct mr_error *err)
+{
+    return on_device("cpu:", model, err);
+}
+
+static int generate_streamed(struct mr_error *err)
+{
+    return on_device("model:tiny,capacity=480K", packed, err);
+}
+
+static int create(struct mr_error *err)
+{
+    return mr_trainer_create(out, model, 0, err);
+}
+
+static const char *const label_names[] = {"no", "yes", "perhaps"};
+static int create_labels(struct mr_error *err)
+{
+    return mr_trainer_create_labels(out, files_path("bert"), label_names, 3, 1, NULL, err);
+}
+
+static int create_lora(struct mr_error *err)
+{
+    static const char *const targets[] = {"q_proj", "fc_in", NULL};
+    const struct mr_lora_options o = {.rank = 4, .alpha = 8, .targets = targets};
+    return mr_trainer_create_lora(out, model, 0, &o, err);
+}
+
+static int check_training(struct mr_error *err)
+{
+    const struct mr_trainer_options o = {.tokens = 32};
+    return mr_trainer_check(model, "model:tinyt", &o, err);
+}
+
+static int learn(struct mr_error *err)
+{
+    static const int32_t lengths[] = {9, 5}, tokens[14] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    const struct mr_micro_batch batch = {.sequences = 2, .lengths = lengths, .tokens = tokens};
+    const struct mr_trainer_update u = {.rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8};
+    const struct mr_trainer_options o = {.tokens = 32};
+    struct mr_trainer *t;
+    struct mr_trainer_done done;
+    struct mr_batch_loss loss;
+    int rc = mr_trainer_open(&t, state, "model:tinyt,capacity=2M", &o, err);
+    if (rc == 0)
+        rc = mr_trainer_begin(t, 1, err);
+    if (rc == 0)
+        rc = mr_trainer_backward(t, &batch, NULL, err);
+    if (rc == 0)
+        rc = mr_trainer_apply(t, &u, &done, err);
+    if (rc == 0)
+        rc = mr_trainer_evaluate(t, &batch, &loss, err);
+    if (rc == 0)
+        rc = mr_trainer_save(t, out, MR_SAVE_BF16, err);
+    if (t)
+        mr_trainer_close(t);
+    return rc;
+}
+
+// An adapter's state, opened, and written as PEFT has it; a session with that.
+static int adapt(struct mr_error *err)
+{
+    const struct mr_lora_options lora = {.rank = 2, .alpha = 4};
+    const struct mr_trainer_options o = {.tokens = 32, .model = model, .lora = &lora};
+    const struct mr_load_options with = {.adapter = out};
+    struct mr_trainer *t;
+    struct mr_model *m = NULL;
+    int rc = mr_trainer_open(&t, adapter, "model:tinyt", &o, err);
+    if (rc == 0)
+        rc = mr_trainer_save_adapter(t, out, err);
+    if (t)
+        mr_trainer_close(t);
+    if (rc == 0)
+        rc = mr_model_load(&m, model, &with, err);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
+static const char words[] = "the [MASK] of the king";
+static const struct mr_encoder_text one = {.text = words, .size = sizeof words - 1};
+
+static int fill(struct mr_error *err)
+{
+    struct mr_encoder *e;
+    struct mr_filled *list = NULL;
+    float rows[16];
+    size_t count;
+    int rc = mr_encoder_open(&e, files_path("bert"), "cpu:", NULL, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_encoder_embed(e, &one, 1, NULL, rows, NULL, err);
+    if (rc == 0)
+        rc = mr_encoder_fill(e, &one, 3, &list, &count, err);
+    free(list);
+    mr_encoder_close(e);
+    return rc;
+}
+
+static int classify(struct mr_error *err)
+{
+    struct mr_encoder *e;
+    float *labels = NULL;
+    int32_t *ids = NULL;
+    int rows, rc = mr_encoder_open(&e, files_path("labels"), "cpu:", NULL, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_encoder_classify(e, &one, &labels, &ids, &rows, err);
+    free(labels);
+    free(ids);
+    mr_encoder_close(e);
+    return rc;
+}
+
+// ---- all of it ----------------------------------------------------------------------------------
+
+// What stands in files_dir beside what setup() made, and what a call may have finished before the
+// one that failed.
+static int strangers(void)
+{
+    static const char *const known[] = {"gptj",   "packed.mill", "state", "adapter", "bert",
+                                        "labels", "out",         ".",     ".."};
+    int n = 0;
+    DIR *dir = opendir(files_dir);
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        size_t i = 0;
+        while (i < sizeof known / sizeof *known && strcmp(known[i], e->d_name) != 0)
+            i++;
+        n += i == sizeof known / sizeof *known;
+    }
+    (void)closedir(dir);
+    return n;
+}
+
+static void remove_out(void)
+{
+    if (remove(out) != 0 && errno != ENOENT)
+        remove_dir(out);
+}
+
+struct call {
+    const char *name;
+    int (*run)(struct mr_error *err);
+    int step; // 23, and more of those that take long; MEMORY_EVERY=1: a 23rd of it
+};
+
+static void each_allocation_may_fail(void **test)
+{
+    const struct call *c = *test;
+    const char *name = c->name, *every = getenv("MEMORY_EVERY");
+    long step = every ? c->step / 23 : c->step, failed = 0, without = 0, at;
+    for (at = 0;; at += step) {
+        struct mr_error err = {0};
+        nomem_begin(at);
+        int rc = c->run(&err);
+        bool struck = nomem_end();
+        nomem_told(name, at, rc, struck, &err);
+        if (rc < 0 && strangers() > 0)
+            fail_msg("%s, allocation %ld: a file stays", name, at);
+        remove_out();
+        if (every && __lsan_do_recoverable_leak_check())
+            fail_msg("%s, allocation %ld: a leak", name, at);
+        failed += rc < 0;
+        without += rc == 0 && struck;
+        if (!struck)
+            break;
+    }
+    printf("# %s: up to %ld allocations, %ld calls failed, %ld did without\n", name, at, failed,
+           without);
+    assert_true(failed > 0);
+    if (__lsan_do_recoverable_leak_check())
+        fail_msg("%s: a leak; MEMORY_EVERY=1 says where", name);
+}
+
+#define CALL(function, every) {#function "_without_memory", function, every}
+static struct call calls[] = {
+    CALL(load, 23),
+    CALL(pack, 23),
+    CALL(unpack, 23),
+    CALL(text, 23),
+    CALL(generate, 23),
+    CALL(generate_streamed, 23),
+    CALL(create, 23),
+    CALL(create_lora, 23),
+    CALL(learn, 23),
+    CALL(adapt, 23),
+    CALL(load_torch, 23),
+    CALL(load_calibrated, 331),
+    CALL(generate_on_cpu, 23),
+    CALL(create_labels, 23),
+    CALL(check_training, 23),
+    CALL(fill, 23),
+    CALL(classify, 23),
+};
+
+int main(void)
+{
+    struct CMUnitTest tests[sizeof calls / sizeof *calls] = {0};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        tests[i] =
+            (struct CMUnitTest){calls[i].name, each_allocation_may_fail, NULL, NULL, &calls[i]};
+    return cmocka_run_group_tests_name("memory", tests, memory_setup, memory_teardown);
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations of trainings: what each key becomes, names and aliases, both generations, keys on
+// the command line, and what does not belong together.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "common/error.h"
+#include "config/read.h"
+#include "model/arch.h"
+#include "unit/check.h"
+#include "unit/files.h"
+
+#define DATA  "train_input: {data_dir: text, batch_size: 12}\n"
+#define HELD  "eval_input: {data_dir: held}\n"
+#define STEPS "runconfig: {max_steps: 7}\n"
+#define RATE  "optimizer: {learning_rate: 1e-3}\n"
+
+// Of text alone, or of a file and what stands on the command line.
+static int parse(struct mr_training *t, int mode, const char *text, struct mr_error *err)
+{
+    return mr_training_parse(t, mode, text, strlen(text), "a.yaml", err);
+}
+
+static struct mr_training must(int mode, const char *text)
+{
+    struct mr_error err = {0};
+    struct mr_training t;
+    check(parse(&t, mode, text, &err), &err);
+    return t;
+}
+
+static struct mr_training must_with(const char *text, const char *const *set, int sets)
+{
+    struct mr_error err = {0};
+    struct mr_training t;
+    const char *path = files_write_text("a.yaml", text);
+    check(mr_training_load(&t, MR_TRAINING_MODES, path, set, sets, &err), &err);
+    return t;
+}
+
+static void refuse(const char *text, int status, const char *words)
+{
+    struct mr_error err = {0};
+    struct mr_training t;
+    int rc = parse(&t, MR_TRAINING_MODES, text, &err);
+    if (rc != status || !strstr(err.text, words))
+        fail_msg("%s: %d, '%s'; expected %d, '%s'", text, rc, err.text, status, words);
+    mr_training_free(&t);
+}
+
+// ---- what a key becomes -------------------------------------------------------------------------
+
+static void what_is_not_said_is_as_in_the_model_zoo(void **unused)
+{
+    (void)unused;
+    struct mr_training t = must(MR_TRAINING_MODES, DATA STEPS RATE);
+    assert_int_equal(t.mode, MR_TRAIN);
+    assert_int_equal(t.optimizer, MR_ADAMW);
+    assert_true(t.beta1 == 0.9 && t.beta2 == 0.999 && t.epsilon == 1e-6 && t.decay == 0);
+    assert_true(t.clip == 0 && t.momentum == 0 && t.dampening == 0 && !t.nesterov);
+    assert_true(t.log_steps == 1 && t.eval_frequency == 0 && t.checkpoint_steps == 0);
+    assert_true(t.max_checkpoints == 0 && t.seed == 0 && !t.fresh && !t.train.shuffle);
+    assert_true(t.loss_scaling == 0 && t.loss_weight == 1);
+    assert_string_equal(t.train.data, "text");
+    assert_string_equal(t.train.where, "a.yaml:1: train_input.data_dir");
+    assert_true(!t.frozen[0] && !t.no_decay[0] && !t.checkpoint && !t.output && !t.model.type);
+    for (int step = 1; step < 9; step++)
+        assert_true(mr_rates_at(&t.rates, step) == 1e-3);
+    mr_training_free(&t);
+}
+
+// Windows of a step and, where nobody says, the most up to 8 that divide them.
+static void steps_are_divided_into_equal_parts(void **unused)
+{
+    (void)unused;
+    static const int want[][2] = {{1, 1},  {8, 8},  {12, 6}, {13, 1},
+                                  {14, 7}, {16, 8}, {22, 2}, {1048576, 8}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        char text[200];
+        (void)snprintf(text, sizeof text, STEPS RATE "train_input: {data_dir: t, batch_size: %d}\n",
+                       want[i][0]);
+        struct mr_training t = must(MR_TRAIN, text);
+        assert_int_equal(t.train.micro, want[i][1]);
+        assert_int_equal(t.accumulate, want[i][0] / want[i][1]);
+        mr_training_free(&t);
+    }
+    refuse(STEPS RATE "train_input: {data_dir: t, batch_size: 12, micro_batch_size: 5}",
+           MR_ERR_USAGE, "batch_size, 12, is no multiple of 5");
+}
+
+// Both of a line say the same.
+static void aliases_are_the_same_key(void **unused)
+{
+    (void)unused;
+    static const char *const same[][2] = {
+        {"optimizer: {learning_rate: 1e-3, eps: 1e-4}",
+         "optimizer: {base_lr: 1e-3, epsilon: 1e-4}"},
+        {"optimizer: {learning_rate: 1e-3, weight_decay: 0.5}",
+         "optimizer: {learning_rate: 1e-3, weight_decay_rate: 0.5}"},
+        {"optimizer: {learning_rate: 1e-3, betas: [0.5, 0.25]}",
+         "optimizer: {learning_rate: 1e-3, beta1: 0.5, beta2: 0.25}"}};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        char text[2][300];
+        struct mr_training t[2];
+        for (int k = 0; k < 2; k++) {
+            (void)snprintf(text[k], sizeof text[k], DATA STEPS "%s\n", same[i][k]);
+            t[k] = must(MR_TRAIN, text[k]);
+        }
+        assert_true(t[0].epsilon == t[1].epsilon && t[0].decay == t[1].decay);
+        assert_true(t[0].beta1 == t[1].beta1 && t[0].beta2 == t[1].beta2);
+        for (int k = 0; k < 2; k++)
+            mr_training_free(&t[k]);
+    }
+    struct mr_training t =
+        must(MR_TRAIN, DATA RATE "runconfig: {max_steps: 7, save_checkpoints_steps: 3, "
+                                 "save_summary_steps: 2, keep_checkpoint_max: 4}\n");
+    assert_true(t.checkpoint_steps == 3 && t.log_steps == 2 && t.max_checkpoints == 4);
+    mr_training_free(&t);
+}
+
+static void both_generations_say_the_same(void **unused)
+{
+    (void)unused;
+    static const char old[] = "train_input: {data_dir: [a, b], batch_size: 6, shuffle: yes, "
+                              "shuffle_seed: 9, micro_batch_size: 3}\n"
+                              "eval_input: {data_dir: c}\n"
+                              "model: {max_position_embeddings: 99}\n"
+                              "optimizer: {optimizer_type: sgd, momentum: 0.5, nesterov: true, "
+                              "weight_decay: 0.25, learning_rate: 1e-2, max_gradient_norm: 2}\n"
+                              "runconfig: {max_steps: 7, eval_frequency: 5, eval_steps: 4, "
+                              "seed: 8, log_steps: 2, checkpoint_steps: 3, model_dir: d, "
+                              "checkpoint_path: p, max_checkpoints: 2}\n",
+                      new[] = "trainer:\n"
+                              "  init:\n"
+                              "    seed: 8\n"
+                              "    model_dir: d\n"
+                              "    model: {name: gptj}\n"
+                              "    optimizer: {SGD: {momentum: 0.5, nesterov: true, "
+                              "weight_decay: 0.25}}\n"
+                              "    schedulers: [{ConstantLR: {learning_rate: 1e-2}}]\n"
+                              "    precision: {max_gradient_norm: 2}\n"
+                              "    loop: {max_steps: 7, eval_frequency: 5, eval_steps: 4}\n"
+                              "    checkpoint: {steps: 3, max_checkpoints: 2}\n"
+                              "    logging: {log_steps: 2}\n"
+                              "    callbacks:\n"
+                              "    - ScopedTrainFlags: {csx.performance.micro_batch_size: 3}\n"
+                              "  fit:\n"
+                              "    ckpt_path: p\n"
+                              "    train_dataloader: {data_dir: [a, b], batch_size: 6, "
+                              "shuffle: yes, shuffle_seed: 9}\n"
+                              "    val_dataloader: [{data_dir: c}]\n";
+    const char *text[] = {old, new};
+    for (int k = 0; k < 2; k++) {
+        char whole[1200];
+        (void)snprintf(whole, sizeof whole, "%s", text[k]);
+        if (k == 0)
+            memcpy(strstr(whole, "max_position_embeddings: 99"), "name: gptj                 ", 27);
+        struct mr_training t = must(MR_TRAIN_AND_EVAL, whole);
+        assert_string_equal(t.model.type, "gptj");
+        assert_true(t.optimizer == MR_SGD && t.momentum == 0.5 && t.nesterov && t.decay == 0.25);
+        assert_true(mr_rates_at(&t.rates, 5) == 1e-2 && t.clip == 2);
+        assert_true(t.steps == 7 && t.eval_frequency == 5 && t.eval_steps == 4 && t.seed == 8);
+        assert_true(t.log_steps == 2 && t.checkpoint_steps == 3 && t.max_checkpoints == 2);
+        assert_string_equal(t.output, "d");
+        assert_string_equal(t.checkpoint, "p");
+        assert_true(t.train.batch == 6 && t.train.micro == 3 && t.accumulate == 2);
+        assert_true(t.train.shuffle && t.train.seed == 9 && t.train.more == 1);
+        assert_string_equal(t.train.others[0], "b");
+        assert_string_equal(t.held[0].data, "c");
+        mr_training_free(&t);
+    }
+}
+
+// The mode's own data, then what there is.
+static void modes_look_at_their_data(void **unused)
+{
+    (void)unused;
+    static const char all[] = "trainer: {init: {loop: {max_steps: 1}, schedulers: {ConstantLR: "
+                              "{learning_rate: 1}}}, fit: {train_dataloader: {data_dir: t, "
+                              "batch_size: 1}, val_dataloader: {data_dir: fit}}, validate: "
+                              "{val_dataloader: {data_dir: validate}}, validate_all: "
+                              "{val_dataloaders: {data_dir: all}}}\n";
+    static const char *const want[] = {
+        [MR_EVAL] = "validate", [MR_TRAIN_AND_EVAL] = "fit", [MR_EVAL_ALL] = "all"};
+    for (int mode = MR_EVAL; mode < MR_TRAINING_MODES; mode++) {
+        struct mr_training t = must(mode, all), one = must(mode, DATA HELD STEPS RATE);
+        assert_string_equal(t.held[0].data, want[mode]);
+        assert_string_equal(one.held[0].data, "held");
+        mr_training_free(&t);
+        mr_training_free(&one);
+    }
+    struct mr_error err = {0};
+    struct mr_training t;
+    assert_int_equal(parse(&t, MR_EVAL, DATA STEPS RATE, &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "eval_input.data_dir is missing"));
+    mr_training_free(&t);
+}
+
+// ---- classifiers --------------------------------------------------------------------------------
+
+#define TEXTS                                                                                      \
+    "train_input: {data_processor: SST2DataProcessor, data_dir: t.h5, batch_size: 32, "            \
+    "vocab_file: v.txt, do_lower: true}\n"                                                         \
+    "eval_input: {data_processor: SST2DataProcessor, data_dir: d.h5, do_lower: true}\n" STEPS RATE
+
+static void classifiers_are_of_an_encoder(void **unused)
+{
+    (void)unused;
+    static const char model[] = "hidden_size: 768, encoder_nonlinearity: gelu, "
+                                "pooler_nonlinearity: tanh, task_dropout: 0.0, "
+                                "problem_type: single_label_classification";
+    static const char *const names[] = {"", ", num_labels: 3", ", num_classes: 3",
+                                        ", name: bert/classifier"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[1000];
+        (void)snprintf(text, sizeof text, TEXTS "model: {%s%s}\n", model, names[i]);
+        struct mr_training t = must(MR_TRAIN_AND_EVAL, text);
+        assert_string_equal(t.model.type, "bert");
+        assert_true(t.train.labelled && t.held[0].labelled);
+        assert_int_equal(t.model.labels, i == 1 || i == 2 ? 3 : 0);
+        assert_int_equal(t.model.function, mr_function_named("gelu"));
+        assert_string_equal(t.train.data, "t.h5");
+        struct mr_config c;
+        struct mr_error err = {0};
+        assert_refused(mr_training_shape(&t, &c, &err), MR_ERR_UNSUPPORTED, &err,
+                       "give --checkpoint_path");
+        mr_training_free(&t);
+    }
+}
+
+static void classifiers_have_keys_of_their_own(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        int status;
+        const char *words;
+    } rows[] = {
+        {TEXTS "model: {share_embedding_weights: true}", MR_ERR_USAGE,
+         "model.share_embedding_weights: is not a key of bert/classifier"},
+        {TEXTS "model: {nonlinearity: gelu}", MR_ERR_USAGE, "is not a key of bert/classifier"},
+        {TEXTS "model: {name: gpt2}", MR_ERR_UNSUPPORTED, "vocab_file: millrace data makes"},
+        {TEXTS "model: {task_dropout: 0.1}", MR_ERR_UNSUPPORTED, "task_dropout"},
+        {TEXTS "model: {pooler_nonlinearity: relu}", MR_ERR_UNSUPPORTED, "tanh can be trained"},
+        {TEXTS "model: {problem_type: regression}", MR_ERR_UNSUPPORTED, "each text has one label"},
+        {TEXTS "model: {num_labels: 1}", MR_ERR_USAGE, "num_labels"},
+        {TEXTS "model: {mlm_loss_weight: 1}", MR_ERR_UNSUPPORTED, "without this key"},
+        {STEPS RATE "train_input: {data_processor: MNLIDataProcessor, data_dir: t, batch_size: 1}\n"
+                    "model: {name: gptj}",
+         MR_ERR_USAGE, "train_input.data_processor: is not for a model that writes text"},
+        {STEPS RATE "train_input: {data_processor: GptHDF5DataProcessor, data_dir: t, "
+                    "batch_size: 1}\nmodel: {name: bert/classifier}",
+         MR_ERR_USAGE, "data_processor: is not for bert/classifier"},
+        {STEPS RATE "train_input: {data_processor: BertCSVDataProcessor, data_dir: t, "
+                    "batch_size: 1}",
+         MR_ERR_UNSUPPORTED, "'BertCSVDataProcessor': GptHDF5DataProcessor and"},
+        {DATA STEPS RATE "model: {name: gpt2, num_labels: 2}", MR_ERR_USAGE,
+         "num_labels: is a key of bert/classifier, which the model is not"},
+        {STEPS RATE "train_input: {data_dir: t, batch_size: 1, do_lower: true}", MR_ERR_UNSUPPORTED,
+         "train_input.do_lower: millrace data makes files of texts"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        refuse(rows[i].text, rows[i].status, rows[i].words);
+}
+
+// ---- on the command line ------------------------------------------------------------------------
+
+static void keys_of_the_command_line_replace_those_of_the_file(void **unused)
+{
+    (void)unused;
+    static const char file[] = DATA "model: {dropout_rate: 0.1}\n"
+                                    "optimizer: {betas: [0.8, 0.9], eps: 1e-3, "
+                                    "learning_rate: 1e-2}\n"
+                                    "runconfig: {max_steps: 7, seed: 3}\n";
+    static const char *const set[] = {"model.dropout_rate=0",
+                                      "optimizer.optimizer_type=SGD",
+                                      "optimizer.betas=null",
+                                      "optimizer.eps=null",
+                                      "runconfig.max_steps=null",
+                                      "runconfig.num_steps=2",
+                                      "runconfig.seed=4",
+                                      "runconfig.seed=5",
+                                      "optimizer.learning_rate=[{scheduler: "
+                                      "Constant, learning_rate: 0.5}]"};
+    struct mr_training t = must_with(file, set, 9);
+    assert_true(t.optimizer == MR_SGD && t.beta1 == 0.9 && t.epsilon == 1e-6);
+    assert_true(t.steps == 0 && t.more_steps == 2 && t.seed == 5);
+    assert_true(mr_rates_at(&t.rates, 1) == 0.5);
+    mr_training_free(&t);
+    t = must_with(DATA RATE STEPS, (const char *const[]){"train_input.data_dir=[a, b]"}, 1);
+    assert_true(t.train.more == 1);
+    assert_string_equal(t.train.where, "--set: train_input.data_dir");
+    mr_training_free(&t);
+    t = must_with(DATA HELD RATE STEPS, (const char *const[]){"train_input.data_dir=x"}, 1);
+    assert_string_equal(t.train.data, "x");
+    assert_string_equal(t.held[0].data, "held"); // the same key of another place
+    mr_training_free(&t);
+    t = must_with(DATA RATE, (const char *const[]){"trainer.init.loop.max_steps=9"}, 1);
+    assert_int_equal(t.steps, 9); // of the other generation
+    mr_training_free(&t);
+}
+
+static void keys_are_known_in_both_generations(void **unused)
+{
+    (void)unused;
+    static const char *const known[] = {"optimizer.eps", "optimizer.epsilon", "runconfig.num_steps",
+                                        "trainer.init.optimizer.SGD.momentum", "sparsity"},
+                             *const others[] = {"optimizer", "optimizer.",
+                                                "eps",       "num_steps",
+                                                "",          "trainer.init.optimizer.SGD.eps"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_true(mr_training_knows(known[i]));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(mr_training_knows(others[i]));
+}
+
+// ---- what is refused ----------------------------------------------------------------------------
+
+// The ends of ranges are in them, and what is beyond is not.
+static void ranges_end_where_they_say(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *key, *low, *high, *below, *above;
+    } rows[] = {{"train_input.batch_size", "1", "1048576", "0", "1048577"},
+                {"runconfig.max_steps", "1", "1073741824", "0", "1073741825"},
+                {"optimizer.eps", "1e-12", "1", "1e-13", "1.01"},
+                {"optimizer.weight_decay", "0", "1", "-1e-9", "1.0001"},
+                {"optimizer.beta1", "0", "0.999999", "-0.1", "1"},
+                {"optimizer.max_gradient_norm", "1e-9", "1e9", "0", "2e9"},
+                {"runconfig.max_checkpoints", "1", "1073741824", "0", "1073741825"},
+                {"runconfig.log_steps", "1", "1073741824", "0", "-1"},
+                {"train_input.shuffle_seed", "0", "9000000000000000000", "-1", "9.1e18"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *values[] = {rows[i].low, rows[i].high, rows[i].below, rows[i].above};
+        for (int k = 0; k < 4; k++) {
+            char set[100];
+            struct mr_error err = {0};
+            struct mr_training t;
+            (void)snprintf(set, sizeof set, "%s=%s", rows[i].key, values[k]);
+            const char *path = files_write_text("a.yaml", DATA STEPS RATE);
+            int rc = mr_training_load(&t, MR_TRAIN, path, (const char *const[]){set}, 1, &err);
+            if ((rc == 0) != (k < 2) || (k >= 2 && !strstr(err.text, rows[i].key)))
+                fail_msg("%s: %d, %s", set, rc, err.text);
+            mr_training_free(&t);
+        }
+    }
+}
+
+static void what_does_not_belong_together_is_refused(void **unused)
+{
+    (void)unused;
+    refuse(DATA RATE "runconfig: {max_steps: 1.5}", MR_ERR_USAGE, "'1.5' is not a whole number");
+    refuse(DATA STEPS, MR_ERR_USAGE, "optimizer.learning_rate is missing");
+    refuse(DATA RATE, MR_ERR_USAGE, "runconfig.max_steps is missing");
+    refuse(STEPS RATE, MR_ERR_USAGE, "train_input.data_dir is missing");
+    refuse(RATE STEPS "train_input: {data_dir: t}", MR_ERR_USAGE, "batch_size is missing");
+    refuse(DATA RATE "runconfig: {max_steps: 1, num_epochs: 1}", MR_ERR_USAGE,
+           "a.yaml:3: runconfig.num_epochs: one of max_steps");
+    refuse(DATA RATE "runconfig: {max_steps: 1, steps_per_epoch: 1}", MR_ERR_USAGE,
+           "goes with num_epochs");
+    refuse(DATA STEPS "optimizer: {learning_rate: 1, optimizer_type: SGD, eps: 1e-8}", MR_ERR_USAGE,
+           "a.yaml:3: optimizer.eps: goes with AdamW and Adam; the optimizer is SGD");
+    refuse(DATA STEPS "optimizer: {learning_rate: 1, dampening: 0.1}", MR_ERR_USAGE,
+           "goes with SGD; the optimizer is AdamW");
+    refuse(DATA STEPS RATE "model: {name: gptj, position_embedding_type: learned}",
+           MR_ERR_UNSUPPORTED, "gptj has rotary positions");
+    refuse(DATA STEPS RATE "model: {name: gpt2, use_bias_in_output: true}", MR_ERR_UNSUPPORTED,
+           "it is false in GPT-2");
+    refuse(DATA STEPS RATE "model: {vocab_size: 9}", MR_ERR_USAGE, "neither name nor");
+    refuse(DATA STEPS RATE "model: {loss_weight: 2}", MR_ERR_UNSUPPORTED, "a weight of 1");
+    refuse(DATA STEPS RATE "model: {embedding_initializer: {name: truncated_normal, std: 1, a: 0, "
+                           "b: 1}}",
+           MR_ERR_USAGE, "a tenth of std");
+    refuse(DATA STEPS "optimizer: {learning_rate: 1, freeze: {a: b}}", MR_ERR_USAGE,
+           "a map stands where a pattern");
+    refuse("trainer: {}\nmodel: {}\n", MR_ERR_USAGE, "model stands beside trainer");
+}
+
+// ---- the model ----------------------------------------------------------------------------------
+
+static void models_are_those_of_their_checkpoints(void **unused)
+{
+    (void)unused;
+    static const char model[] = DATA STEPS RATE
+        "model: {name: gptj, vocab_size: 50, max_position_embeddings: 40, hidden_size: 32, "
+        "num_hidden_layers: 3, num_heads: 4, filter_size: 96, rotary_dim: 6, "
+        "initializer: {name: truncated_normal, std: 0.5, a: -1, b: 1.5}}\n";
+    struct mr_error err = {0};
+    struct mr_config c;
+    struct mr_training t = must(MR_TRAIN, model);
+    check(mr_training_shape(&t, &c, &err), &err);
+    assert_true(c.vocab_size == 50 && c.n_positions == 40 && c.n_embd == 32 && c.n_layer == 3);
+    assert_true(c.n_head == 4 && c.head_dim == 8 && c.rotary_dim == 6 && c.n_inner == 96);
+    assert_true(c.layer_norm_epsilon == 1e-5F);
+    const struct mr_training_start *s = &t.model.start[MR_START_MATRIX];
+    assert_true(s->deviation == 0.5 && s->low == -1 && s->high == 1.5);
+    assert_true(t.model.start[MR_START_TABLE].deviation == 0);
+    check(mr_training_fits(&t, &c, &err), &err);
+    assert_int_equal(t.positions, 0);
+    c.n_positions = 39; // the configuration has one more
+    check(mr_training_fits(&t, &c, &err), &err);
+    assert_int_equal(t.positions, 40);
+    c.n_inner = 95;
+    assert_int_equal(mr_training_fits(&t, &c, &err), MR_ERR_FIT);
+    assert_non_null(strstr(err.text, "model.filter_size: 96, and the checkpoint has 95"));
+    t.model.size[MR_SIZE_ROTARY] = 10;
+    assert_int_equal(mr_training_shape(&t, &c, &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "an even number from 2 to 8"));
+    mr_training_free(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_not_said_is_as_in_the_model_zoo),
+        cmocka_unit_test(steps_are_divided_into_equal_parts),
+        cmocka_unit_test(aliases_are_the_same_key),
+        cmocka_unit_test(both_generations_say_the_same),
+        cmocka_unit_test(modes_look_at_their_data),
+        cmocka_unit_test(classifiers_are_of_an_encoder),
+        cmocka_unit_test(classifiers_have_keys_of_their_own),
+        cmocka_unit_test(keys_of_the_command_line_replace_those_of_the_file),
+        cmocka_unit_test(keys_are_known_in_both_generations),
+        cmocka_unit_test(ranges_end_where_they_say),
+        cmocka_unit_test(what_does_not_belong_together_is_refused),
+        cmocka_unit_test(models_are_those_of_their_checkpoints),
+    };
+    return cmocka_run_group_tests_name("training", tests, files_setup, files_teardown);
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Units: how many engines a device URI stands for, the compute units of an xclbin among them, and
+// several at once.
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "device/open.h"
+#include "device/xclbin.h"
+#include "unit/fixtures.h"
+#include "unit/simulated.h"
+
+static void stands_for(const char *device, int want, const char *first)
+{
+    struct mr_error err = {0};
+    char uri[MR_DEVICE_URI];
+    int units = -1;
+    check(mr_device_units(device, &units, &err), &err);
+    assert_int_equal(units, want);
+    check(mr_device_unit(device, 0, uri, &err), &err);
+    assert_string_equal(uri, first);
+}
+
+static void units_of_devices(void **state)
+{
+    (void)state;
+    stands_for("cpu:", 1, "cpu:");
+    stands_for("sim:", 1, "sim:");
+    stands_for("sim:tiny,seed=3", 1, "sim:tiny,seed=3");
+    stands_for("sim:units=2", 2, "sim:");
+    stands_for("sim:,units=2", 2, "sim:");
+    stands_for("model:tiny,units=64", 64, "model:tiny");
+    stands_for("sim:tiny,units=3,stalls=5", 3, "sim:tiny,stalls=5");
+    stands_for("sim:units=3,tiny", 3, "sim:tiny");
+    stands_for("xrt:0,unit=7", 1, "xrt:0,unit=7");
+    stands_for("other:", 1, "other:"); // opening it is the error
+}
+
+static void refused(const char *device, const char *words)
+{
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    int units;
+    assert_int_equal(mr_device_units(device, &units, &err), MR_ERR_USAGE);
+    if (!strstr(err.text, words))
+        fail_msg("%s: %s", device, err.text);
+    assert_int_equal(mr_device_open(&dev, device, &err), MR_ERR_USAGE);
+    assert_null(dev);
+}
+
+static void refuses_units_out_of_range(void **state)
+{
+    struct mr_error err = {0};
+    char uri[MR_DEVICE_URI], longest[400];
+    (void)state;
+    refused("sim:tiny,units=0", "from 1 to 64");
+    refused("sim:tiny,units=65", "from 1 to 64");
+    refused("sim:tiny,units=99999999999999999999", "from 1 to 64");
+    refused("sim:tiny,units=-1", "from 1 to 64");
+    refused("sim:tiny,units= 1", "from 1 to 64");
+    refused("sim:tiny,units=", "from 1 to 64");
+    refused("model:tiny,units=2x", "from 1 to 64");
+    refused("sim:units=2,tiny,units=2", "there twice");
+    memset(longest, 'x', sizeof longest);
+    memcpy(longest, "sim:", 4);
+    longest[sizeof longest - 1] = 0;
+    refused(longest, "too long");
+    assert_int_equal(mr_device_unit("sim:tiny,units=2", 2, uri, &err), MR_ERR_USAGE);
+    assert_int_equal(mr_device_unit("sim:tiny", -1, uri, &err), MR_ERR_USAGE);
+    assert_int_equal(mr_device_unit("xrt:0,unit=1", 1, uri, &err), MR_ERR_USAGE);
+}
+
+// ---- xclbins -----------------------------------------------------------------------------------
+
+enum { SECTIONS = 2, IP = MR_AXLF_SECTIONS + SECTIONS * MR_AXLF_SECTION_SIZE, ENTRIES = 5 };
+enum { IP_BYTES = MR_AXLF_IP_ENTRIES + ENTRIES * MR_AXLF_IP_SIZE, SIZE = IP + IP_BYTES };
+
+// An xclbin of a section of another kind and IP_LAYOUT.
+static void xclbin(uint8_t x[SIZE], const char *const names[ENTRIES])
+{
+    const uint64_t size = SIZE, offset = IP, bytes = IP_BYTES;
+    const uint32_t sections = SECTIONS, kind = MR_AXLF_IP_LAYOUT, other = 6, count = ENTRIES,
+                   kernel = MR_AXLF_IP_KERNEL;
+    uint8_t *section = x + MR_AXLF_SECTIONS;
+    memset(x, 0, SIZE);
+    memcpy(x, "xclbin2", 8);
+    memcpy(x + MR_AXLF_LENGTH, &size, sizeof size);
+    memcpy(x + MR_AXLF_COUNT, &sections, sizeof sections);
+    memcpy(section, &other, sizeof other);
+    section += MR_AXLF_SECTION_SIZE;
+    memcpy(section, &kind, sizeof kind);
+    memcpy(section + MR_AXLF_SECTION_OFFSET, &offset, sizeof offset);
+    memcpy(section + MR_AXLF_SECTION_BYTES, &bytes, sizeof bytes);
+    memcpy(x + IP, &count, sizeof count);
+    for (int i = 0; i < ENTRIES; i++) {
+        uint8_t *entry = x + IP + MR_AXLF_IP_ENTRIES + i * MR_AXLF_IP_SIZE;
+        memcpy(entry, &kernel, sizeof kernel);
+        strncpy((char *)entry + MR_AXLF_IP_NAME, names[i], MR_AXLF_IP_SIZE - MR_AXLF_IP_NAME);
+    }
+}
+
+static const char *const three[ENTRIES] = {
+    "millrace_kernel:millrace_kernel_3", "other:other_1",
+    "millrace_kernel:millrace_kernel_1", "millrace_kernel:millrace_kernel_2",
+    "millrace_kernel:millrace_kernel_5", // no fourth
+};
+
+// The result of mr_device_units("xrt:0") with these bytes as the xclbin.
+static int units_of(const void *x, size_t size, int *units, struct mr_error *err)
+{
+    char path[] = "/tmp/millrace-units-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, x, size), size);
+    (void)close(fd);
+    assert_int_equal(setenv("MILLRACE_XCLBIN", path, 1), 0);
+    int rc = mr_device_units("xrt:0", units, err);
+    (void)unlink(path);
+    return rc;
+}
+
+static void units_of_an_xclbin(void **state)
+{
+    struct mr_error err = {0};
+    uint8_t x[SIZE];
+    char uri[MR_DEVICE_URI];
+    int units;
+    (void)state;
+    xclbin(x, three);
+    check(units_of(x, SIZE, &units, &err), &err);
+    assert_int_equal(units, 3);
+    check(mr_device_unit("xrt:0", 2, uri, &err), &err);
+    assert_string_equal(uri, "xrt:0,unit=2");
+    check(mr_device_unit("xrt:", 0, uri, &err), &err);
+    assert_string_equal(uri, "xrt:unit=0");
+}
+
+static void refuses_xclbins_that_lie(void **state)
+{
+    struct mr_error err = {0};
+    uint8_t x[SIZE];
+    uint8_t *section = x + MR_AXLF_SECTIONS + MR_AXLF_SECTION_SIZE;
+    int units;
+    (void)state;
+    xclbin(x, three);
+    assert_int_equal(units_of(x, SIZE - 1, &units, &err), MR_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "cut off"));
+    assert_int_equal(units_of(x, 300, &units, &err), MR_ERR_FORMAT);
+    assert_int_equal(units_of(x, 0, &units, &err), MR_ERR_FORMAT);
+    x[0] = 'X';
+    assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_FORMAT);
+    // More entries than there are: what is there counts.
+    xclbin(x, three);
+    memset(x + IP, 0xFF, 4);
+    check(units_of(x, SIZE, &units, &err), &err);
+    assert_int_equal(units, 3);
+    xclbin(x, three);
+    memset(section + MR_AXLF_SECTION_BYTES, 0xFF, 8);
+    assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "sections are not all in the file"));
+    xclbin(x, three);
+    memset(section + MR_AXLF_SECTION_OFFSET, 0xFF, 8);
+    assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_FORMAT);
+    xclbin(x, three);
+    memset(x + MR_AXLF_COUNT, 0xFF, 4);
+    assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_FORMAT);
+    xclbin(x, three);
+    section[0] = 99; // no IP_LAYOUT
+    assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_DEVICE);
+    assert_non_null(strstr(err.text, "no compute unit millrace_kernel_1"));
+    assert_int_equal(unsetenv("MILLRACE_XCLBIN"), 0);
+    assert_int_equal(mr_device_units("xrt:0", &units, &err), MR_ERR_DEVICE);
+    assert_non_null(strstr(err.text, "name the xclbin in MILLRACE_XCLBIN"));
+}
+
+// ---- several at once ---------------------------------------------------------------------------
+
+enum { THREADS = 3 };
+
+struct on_unit {
+    const struct fixture *f;
+    struct mr_device *dev;
+    struct mr_backend *b;
+    struct ran got;
+};
+
+static void *run_unit(void *arg)
+{
+    struct on_unit *u = arg;
+    hash_run(u->f, u->b, ALONE, &u->got);
+    return NULL;
+}
+
+static void units_at_once_equal_one(void **state)
+{
+    static const char device[] = "sim:tiny,units=3";
+    struct mr_error err = {0};
+    struct fixture f;
+    struct ran want;
+    struct on_unit u[THREADS];
+    pthread_t thread[THREADS];
+    int units;
+    (void)state;
+    open_fixture(&f, "bf16-d32-r6", MR_FORMAT_MXINT8);
+    struct run_options o = {.device = "sim:tiny", .grouping = ALONE};
+    assert_int_equal(simulate(&f, &o, &want), 0);
+    check(mr_device_units(device, &units, &err), &err);
+    assert_int_equal(units, THREADS);
+    for (int i = 0; i < units; i++) {
+        struct mr_engine_options opt = {.max_seqs = f.n_seq};
+        char uri[MR_DEVICE_URI];
+        u[i] = (struct on_unit){.f = &f};
+        check(mr_device_unit(device, i, uri, &err), &err);
+        check(mr_device_open(&u[i].dev, uri, &err), &err);
+        check(mr_engine_open(&u[i].b, &f.packed, u[i].dev, &opt, &err), &err);
+    }
+    for (int i = 0; i < units; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, run_unit, &u[i]), 0);
+    for (int i = 0; i < units; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    for (int i = 0; i < units; i++) {
+        struct mr_backend_stats s;
+        mr_backend_stats(u[i].b, &s);
+        assert_true(u[i].got.logits == want.logits && u[i].got.kv == want.kv);
+        assert_true(s.counter[MR_CNT_CYCLES] == want.stats.counter[MR_CNT_CYCLES]);
+        mr_backend_close(u[i].b);
+        mr_device_close(u[i].dev);
+    }
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(units_of_devices),        cmocka_unit_test(refuses_units_out_of_range),
+        cmocka_unit_test(units_of_an_xclbin),      cmocka_unit_test(refuses_xclbins_that_lie),
+        cmocka_unit_test(units_at_once_equal_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
