@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loops of a step on tiles of gradients and weights: one source, compiled for several
-// instruction sets and chosen at run time. All give the same bits (tests/unit/store/test_store_step.c).
+// instruction sets and chosen at run time. All give the same bits
+// (tests/unit/store/test_store_step.c).
 #pragma once
 
 #include <stdbool.h>
