@@ -197,6 +197,17 @@ printf '%s\n' '# One' '[a](#one) [b](#two) [c](nowhere.md)' >"$tmp/fault.md"
 [ "$(awk -f tests/lint/links.awk "$tmp/fault.md" | wc -l)" = 2 ]
 tap $? "a link to a file or heading that is not there is found"
 
+# ---- parameters -----------------------------------------------------------------------------------------
+# BLAS, the loop of an update over its arrays, and what the kernel of a card is called with have more.
+mapfile -t c < <(find host sim driver hls -name '*.[ch]' -o -name '*.cpp')
+awk -f tests/lint/parameters.awk "${c[@]}" | grep -vE '^(sgemm|sgemv|lines|update_patch|millrace_update|mr_update_kernel) ' >"$tmp/many"
+[ ! -s "$tmp/many" ]
+tap $? "no function has more than 8 parameters, kernels apart" "$tmp/many"
+printf '%s\n' 'static int nine(int a, int b, int c, int d, int e, int f, int g,' '                int (*h)(int, int), int i)' '{' \
+    'int eight(int a, int b, int c, int d, int e, int f, int g, int (*h)(int, int));' >"$tmp/fault.c"
+[ "$(awk -f tests/lint/parameters.awk "$tmp/fault.c")" = "nine 9 $tmp/fault.c:1" ]
+tap $? "a seeded function of nine parameters is found" "$tmp/fault.c"
+
 # ---- layout of the C files ----------------------------------------------------------------------------
 if command -v clang-format-19 >/dev/null; then
     : >"$tmp/c"
