@@ -113,7 +113,8 @@ module mr_act_mem #(
     logic [263:0] rdata;
     assign act_rdata_o[256*r+:256] = rdata[255:0];
     assign act_rcode_o[8*r+:8] = rdata[263:256];
-    mr_ram_1r1w #(.W(264), .DEPTH(T / R * ACT_WORDS)) u_act (
+    // A semaphore stands between who writes and who reads (docs/inside/commands.md).
+    mr_ram_1r1w #(.W(264), .DEPTH(T / R * ACT_WORDS), .APART(1)) u_act (
       .clk_i, .wen_i(w_bank_q[r]), .waddr_i(w_addr_q), .wdata_i(w_data_q),
       .ren_i(act_ren_i[r]), .raddr_i(act_raddr_i), .rdata_o(rdata)
     );

@@ -300,7 +300,8 @@ module mr_attn_lane #(
     end
   end
 
-  mr_ram_1r1w #(.W(528), .DEPTH(8 << WA)) u_q (
+  // Loaded before the QK pass, which reads it.
+  mr_ram_1r1w #(.W(528), .DEPTH(8 << WA), .APART(1)) u_q (
     .clk_i, .wen_i(ld_valid_i), .waddr_i(ld_addr_i), .wdata_i(ld_data_i),
     .ren_i(step && !scale_q && !mode_q), .raddr_i({row_q, half_q, word_q[WA-1:0]}),
     .rdata_o(q_rdata)
@@ -389,7 +390,8 @@ module mr_attn_lane #(
   logic [31:0] sc_rdata;
   logic [HA+1:0] pmx_raddr;
 
-  mr_ram_1r1w #(.W(32), .DEPTH(SCORES / N)) u_score (
+  // The QK pass writes, the PV pass reads; neither runs beside the other.
+  mr_ram_1r1w #(.W(32), .DEPTH(SCORES / N), .APART(1)) u_score (
     .clk_i, .wen_i(t_valid), .waddr_i(t_addr_q), .wdata_i(t),
     .ren_i(sc_ren), .raddr_i(sc_raddr), .rdata_o(sc_rdata)
   );

@@ -97,7 +97,8 @@ module mr_kv #(
   logic           q_ren, kvs_ren, qkv_ren;
   assign qkv_ren   = q_ren || kvs_ren;
   assign qkv_raddr = kvs_ren ? kvs_raddr : q_raddr;
-  mr_ram_1r1w #(.W(528), .DEPTH(T * QKV_WORDS), .WE_W(264)) u_qkv (
+  // A semaphore stands between who writes and who reads (docs/inside/commands.md).
+  mr_ram_1r1w #(.W(528), .DEPTH(T * QKV_WORDS), .WE_W(264), .APART(1)) u_qkv (
     .clk_i, .wen_i(qkv_we_i), .waddr_i(qkv_waddr_i), .wdata_i(qkv_wdata_i),
     .ren_i(qkv_ren), .raddr_i(qkv_raddr), .rdata_o(qkv_rdata)
   );

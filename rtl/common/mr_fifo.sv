@@ -74,7 +74,8 @@ module mr_fifo #(
   logic [AW-1:0] f_addr;
   logic [W-1:0] f_data;
 `endif
-  mr_ram_1r1w #(.W(W), .DEPTH(DEPTH)) u_ram (
+  // Both pointers are the same only while the RAM is empty, which is not read, or full.
+  mr_ram_1r1w #(.W(W), .DEPTH(DEPTH), .APART(1)) u_ram (
     .clk_i, .wen_i(push), .waddr_i(wptr_q), .wdata_i(in_data_i),
     .ren_i(fetch), .raddr_i(rptr_q), .rdata_o(out_data_o)
 `ifdef FORMAL

@@ -5,18 +5,22 @@
 //   W      word width in bits
 //   DEPTH  words, >= 2
 //   WE_W   bits that one write enable covers; W (default) is one enable for the word. Divides W.
+//   APART  1: nobody reads a word in the cycle in which it is written. Its user says why.
 //
 // Timing: ren_i with raddr_i in cycle t, rdata_o in t+1, held while ren_i is low. A read of the
-// address that is written in the same cycle returns the old word. Contents and rdata_o are unknown
-// until written and read.
+// address that is written in the same cycle returns the old word; with APART it must not happen.
+// Block RAM of some FPGAs has no old word: without APART it gets registers and a multiplexer.
+// Contents and rdata_o are unknown until written and read.
 //
 // What it becomes on an FPGA is stated here and nowhere else, by the attribute ram_style: UltraRAM
 // (of 4096 words of 72 bits) from 4096 words of 64 bits on, block RAM above 64 words and 8 Kbit,
 // LUT RAM below. tests/synth/memories.sh counts them; host/plan/memories.c has the same rule.
+`include "mr_assert.svh"
 module mr_ram_1r1w #(
   parameter int W = 32,
   parameter int DEPTH = 16,
-  parameter int WE_W = W
+  parameter int WE_W = W,
+  parameter int APART = 0
 ) (
   input  logic                     clk_i,
   input  logic [W/WE_W-1:0]        wen_i,
@@ -42,7 +46,7 @@ module mr_ram_1r1w #(
   // The simulator's one window into on-chip memory, for comparison with the C model.
   logic [W-1:0] mem [0:DEPTH-1] /*verilator public_flat_rd*/;
 `else
-  (* ram_style = STYLE *)
+  (* ram_style = STYLE, no_rw_check = APART *)
   logic [W-1:0] mem [0:DEPTH-1];
 `endif
 
@@ -61,6 +65,15 @@ module mr_ram_1r1w #(
   always_ff @(posedge clk_i) begin
     if (ren_i) rdata_o <= mem[raddr_i];
   end
+
+`ifdef MILLRACE_ASSERT
+  // There is no reset here: a first idle cycle is taken for it.
+  if (APART != 0) begin : gen_apart
+    logic rst_ni;
+    assign rst_ni = |wen_i || ren_i;
+    `MR_ASSERT(apart, !(|wen_i && ren_i) || waddr_i != raddr_i)
+  end
+`endif
 
 `ifdef FORMAL
   assign f_data_o = mem[f_addr_i];

@@ -183,7 +183,8 @@ module mr_writer #(
     end
   end
 
-  mr_ram_1r1w #(.W(512), .DEPTH(FIFO)) u_data (
+  // Only beats of complete bursts are read.
+  mr_ram_1r1w #(.W(512), .DEPTH(FIFO), .APART(1)) u_data (
     .clk_i, .wen_i(push), .waddr_i(wptr_q), .wdata_i(push_data),
     .ren_i(ren), .raddr_i(rptr_q), .rdata_o(m_wdata_o)
   );

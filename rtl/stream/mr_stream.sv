@@ -184,11 +184,12 @@ module mr_stream #(
     end
   end
 
-  mr_ram_1r1w #(.W(1024), .DEPTH(RING)) u_ring (
+  // The array reads rows below count_q, and frees one when it has read it.
+  mr_ram_1r1w #(.W(1024), .DEPTH(RING), .APART(1)) u_ring (
     .clk_i, .wen_i(row_q), .waddr_i(count_q[RW-1:0]), .wdata_i(row_data_q),
     .ren_i(ring_ren_i), .raddr_i(ring_raddr_i), .rdata_o(ring_rdata_o)
   );
-  mr_ram_1r1w #(.W(32), .DEPTH(RING)) u_codes (
+  mr_ram_1r1w #(.W(32), .DEPTH(RING), .APART(1)) u_codes (
     .clk_i, .wen_i(row_q), .waddr_i(count_q[RW-1:0]), .wdata_i(row_code_q),
     .ren_i(ring_ren_i), .raddr_i(ring_raddr_i), .rdata_o(ring_rcode_o)
   );
@@ -209,7 +210,8 @@ module mr_stream #(
       vec_waddr_q <= VW'(32'(vec_index) + (vec_bias ? VEC_BEATS : 0));
     end
   end
-  mr_ram_1r1w #(.W(512), .DEPTH(2 * VEC_BEATS)) u_vec (
+  // A semaphore stands between STREAM_VEC and LAYERNORM (docs/inside/commands.md).
+  mr_ram_1r1w #(.W(512), .DEPTH(2 * VEC_BEATS), .APART(1)) u_vec (
     .clk_i, .wen_i(vec_wen_q), .waddr_i(vec_waddr_q), .wdata_i(vec_wdata_q),
     .ren_i(vec_ren_i), .raddr_i(vec_raddr_i[VW+1:2]), .rdata_o(vec_rword)
   );

@@ -66,7 +66,8 @@ module mr_epi_stage #(
   logic            stg_ren;
   logic [SAW-1:0]  stg_raddr;
   logic [V*32-1:0] stg_rdata;
-  mr_ram_1r1w #(.W(V * 32), .DEPTH(DEPTH)) u_staging (
+  // mr_epi_take has no place for a beat before the unit that lies there has left.
+  mr_ram_1r1w #(.W(V * 32), .DEPTH(DEPTH), .APART(1)) u_staging (
     .clk_i, .wen_i(d_v_i && d_stg_i), .waddr_i(d_stg_addr_i), .wdata_i(val_i),
     .ren_i(stg_ren), .raddr_i(stg_raddr), .rdata_o(stg_rdata)
   );

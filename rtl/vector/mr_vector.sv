@@ -208,7 +208,9 @@ module mr_vector #(
   assign res_we    = epi_we || (ld_res_we && !second) || mv_we;
   assign res_waddr = epi_we ? epi_res_waddr_i : mv_we ? mv_waddr_i : ld_res_waddr;
   assign res_wdata = epi_we ? epi_res_wdata_i : mv_we ? mv_wdata_i : ld_res_wdata;
-  mr_ram_1r1w #(.W(V * 32), .DEPTH(T * (D_MAX / V))) u_residual (
+  // A semaphore stands between who writes a row and who reads it (docs/inside/commands.md); a
+  // command reads a word well before it writes it.
+  mr_ram_1r1w #(.W(V * 32), .DEPTH(T * (D_MAX / V)), .APART(1)) u_residual (
     .clk_i(clk_mem_i), .wen_i(res_we), .waddr_i(res_waddr), .wdata_i(res_wdata),
     .ren_i(res_ren), .raddr_i(res_raddr), .rdata_o(res_rdata)
   );
@@ -296,7 +298,7 @@ module mr_vector #(
     assign unused = ^{ld_res_ren, ld_res_raddr};
   end
 
-  mr_ram_1r1w #(.W(V * 32), .DEPTH(T * (ROT_MAX / V))) u_rotary (
+  mr_ram_1r1w #(.W(V * 32), .DEPTH(T * (ROT_MAX / V)), .APART(1)) u_rotary (
     .clk_i(clk_mem_i), .wen_i(rot_we), .waddr_i(rot_waddr), .wdata_i(rot_wdata),
     .ren_i(rot_ren_i), .raddr_i(rot_raddr_i), .rdata_o(rot_rdata_o)
   );

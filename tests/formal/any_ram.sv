@@ -2,7 +2,8 @@
 // In place of mr_ram_1r1w: a memory that may have anything in it.
 module mr_ram_1r1w #(
   parameter int W = 8,
-  parameter int DEPTH = 16
+  parameter int DEPTH = 16,
+  parameter int APART = 0
 ) (
   input  logic                     clk_i,
   input  logic                     wen_i,

@@ -49,6 +49,7 @@ always @* begin
     assert (f_ram <= count_q && ram_q == (f_ram != '0));
     assert (32'(wptr_q) < DEPTH && 32'(rptr_q) < DEPTH);
     assert ((AW + 2)'(wptr_q) == ((f_end >= (AW + 2)'(DEPTH)) ? f_end - (AW + 2)'(DEPTH) : f_end));
+    assert (!(push && fetch && wptr_q == rptr_q));  // what mr_ram_1r1w's APART says
     if (f_trk) begin
       assert (f_pos < f_count);
       if (f_at_out) assert (out_data_o == f_word);

@@ -49,7 +49,7 @@ FNR == 1 {
 }
 /^(autoidx|#)/ || /^  parameter / { next }
 /^ *attribute / { # of what stands on the next line
-    if ($2 ~ /^\\(keep|init|ram_style|rom_style)$/) kept = kept $0 "\n"
+    if ($2 ~ /^\\(keep|init|ram_style|rom_style|no_rw_check)$/) kept = kept $0 "\n"
     next
 }
 $1 == "module" {

@@ -150,6 +150,8 @@ class Bench
             unsigned ren = rng_.chance(70) ? rng_.u32() & ((1u << R) - 1) : 0;
             int group = static_cast<int>(rng_.range(0, T / R - 1));
             int word = static_cast<int>(rng_.range(0, W - 1));
+            for (int r = 0; r < R; r++) // a semaphore stands between who writes and who reads
+                ren &= ~(pending(group * R + r, word, -1) ? 1u << r : 0u);
             int mgroup = static_cast<int>(rng_.range(0, T / R - 1));
             int mregion = static_cast<int>(rng_.range(0, 3));
             bool mren = rng_.chance(70);
