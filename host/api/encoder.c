@@ -155,7 +155,7 @@ void mr_encoder_get_info(const struct mr_encoder *encoder, struct mr_encoder_inf
         .n_inner = c->n_inner,
         .max_tokens = encoder->packed.max_tokens,
         .pooling = encoder->packed.pooling,
-        .stream_bytes = (uint64_t)mr_stream_beats(c, MR_FORMAT_MXINT8, 1) * MR_BEAT,
+        .stream_bytes = encoder->packed.list.bytes,
         .words = mr_cpu_heads_have(encoder->heads, MR_HEAD_WORDS),
         .n_labels = labels ? c->n_labels : 0,
         .by_token = labels && c->by_token,

@@ -119,7 +119,7 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
         .packed_file = !p->checkpoint,
         .has_tokenizer = p->tokenizer != NULL,
         .parameters = mr_config_parameters(c),
-        .stream_bytes = p->stream_bytes,
+        .stream_bytes = p->list.bytes,
         .architecture = mr_arch_of(c)->title,
         .encoder = mr_arch_of(c)->encoder,
         .kv_bytes = (uint64_t)c->n_layer * (2 * (wbeats + scales) + scales) * MR_BEAT,

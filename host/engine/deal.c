@@ -48,10 +48,9 @@ const uint8_t *mr_deal_item(const struct mr_stream_item *item, int channels, int
 
 void mr_deal_channel(const struct mr_packed *packed, int channels, int channel, uint8_t *out)
 {
-    const uint8_t *in = packed->stream;
-    for (int i = 0; i < mr_stream_items(&packed->config); i++) {
-        struct mr_stream_item item = mr_stream_item(&packed->config, packed->format, i);
-        in = mr_deal_item(&item, channels, channel, in, out);
-        out += (size_t)mr_item_beats(&item, channels) * MR_BEAT;
+    for (int i = 0; i < packed->list.count; i++) {
+        const struct mr_stream_entry *p = &packed->list.entries[i];
+        (void)mr_deal_item(&p->item, channels, channel, packed->stream + p->at, out);
+        out += (size_t)mr_item_beats(&p->item, channels) * MR_BEAT;
     }
 }

@@ -10,19 +10,14 @@
 
 // ---- weights -----------------------------------------------------------------------------------
 
-static int upload_channel(struct mr_encode *e, int channel, const uint8_t *stream,
-                          struct mr_error *err)
+static int upload_channel(struct mr_encode *e, int channel, struct mr_error *err)
 {
     size_t bytes = (size_t)e->beats * BEAT;
     uint8_t *to = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (!to)
         return encode_no_memory("weights", err);
     e->dealt[channel] = to;
-    for (int i = 0; i < mr_stream_items(e->c); i++) {
-        struct mr_stream_item it = mr_stream_item(e->c, MR_FORMAT_MXINT8, i);
-        stream = mr_deal_item(&it, e->channels, channel, stream, to);
-        to += (size_t)mr_item_beats(&it, e->channels) * BEAT;
-    }
+    mr_deal_channel(e->packed, e->channels, channel, to);
     int rc = mr_device_alloc(e->dev, channel, bytes, e->dealt[channel], &e->stream[channel], err);
     if (mr_device_info(e->dev)->copies) {
         free(e->dealt[channel]);
@@ -36,7 +31,7 @@ static int upload(struct mr_encode *e, struct mr_error *err)
     int rc = 0;
     e->dev->upload.total = (size_t)e->channels * (size_t)e->beats * BEAT;
     for (int c = 0; rc == 0 && c < e->channels; c++)
-        rc = upload_channel(e, c, e->packed->stream, err);
+        rc = upload_channel(e, c, err);
     return rc;
 }
 

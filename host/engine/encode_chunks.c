@@ -36,7 +36,7 @@ static int take(struct mr_encode *e, int channel, size_t bytes, const void *map,
 }
 
 // The weights of all stages on a channel, one behind the other.
-static int upload(struct mr_encode *e, int channel, const uint64_t *offsets, struct mr_error *err)
+static int upload(struct mr_encode *e, int channel, struct mr_error *err)
 {
     struct encode_chunks *x = &e->chunks;
     size_t bytes = 0, at = 0;
@@ -52,10 +52,10 @@ static int upload(struct mr_encode *e, int channel, const uint64_t *offsets, str
     for (int s = 0; s < x->n; s++) {
         const struct mr_program_stage stage = stage_at(s);
         for (int i = 0; i < mr_stage_items(e->c, &stage); i++) {
-            struct mr_stream_item it = mr_stage_item(e->c, MR_FORMAT_MXINT8, &stage, i);
-            (void)mr_deal_item(&it, e->channels, channel,
-                               e->packed->stream + offsets[mr_stage_index(e->c, &stage, i)], to);
-            to += (size_t)mr_item_beats(&it, e->channels) * BEAT;
+            const struct mr_stream_entry *p =
+                &e->packed->list.entries[mr_stage_index(e->c, &stage, i)];
+            (void)mr_deal_item(&p->item, e->channels, channel, e->packed->stream + p->at, to);
+            to += (size_t)mr_item_beats(&p->item, e->channels) * BEAT;
         }
     }
     int rc = take(e, channel, bytes, x->dealt[channel], &addr, err);
@@ -129,16 +129,12 @@ static int make(struct mr_encode *e, struct mr_error *err)
     int rc = x->n ? 0 : begin(e, err);
     if (rc < 0)
         return rc;
-    uint64_t *offsets = mr_stages_offsets(e->c, MR_FORMAT_MXINT8);
-    if (!offsets)
-        return encode_no_memory("stages", err);
     x->next = 0;
     rc = build(e, err);
     for (int c = 0; rc == 0 && c < e->channels; c++)
-        rc = upload(e, c, offsets, err);
+        rc = upload(e, c, err);
     if (rc == 0)
         rc = make_room(e, err);
-    free(offsets);
     x->made = rc == 0;
     return rc;
 }

@@ -66,8 +66,7 @@ struct engine {
     struct mr_stages plan;
     struct slot slots[MR_SLOTS];
     struct mr_mover *mover;
-    uint64_t *offsets; // mr_stages_offsets()
-    uint8_t *room;     // a slot's bytes of a channel, of the mover's thread
+    uint8_t *room; // a slot's bytes of a channel, of the mover's thread
 };
 
 static inline struct engine *engine_of(struct mr_backend *b)

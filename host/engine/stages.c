@@ -155,28 +155,17 @@ unsigned mr_stages_ahead(const struct mr_stages *stages, int i, int end, int hel
     return changed;
 }
 
-uint64_t *mr_stages_offsets(const struct mr_config *c, enum mr_format layers)
+const void *mr_stage_bytes(const struct mr_stage *stage, const struct mr_packed *packed,
+                           int channels, int channel, uint8_t *room)
 {
-    int n = mr_stream_items(c);
-    uint64_t *offsets = calloc((size_t)n + 1, sizeof *offsets);
-    for (int i = 0; offsets && i < n; i++) {
-        struct mr_stream_item it = mr_stream_item(c, layers, i);
-        offsets[i + 1] = offsets[i] + (uint64_t)mr_item_beats(&it, 1) * MR_BEAT;
-    }
-    return offsets;
-}
-
-const void *mr_stage_bytes(const struct mr_stage *stage, const struct mr_config *c,
-                           enum mr_format layers, int channels, int channel, const uint8_t *stream,
-                           const uint64_t *offsets, uint8_t *room)
-{
-    int first = mr_stage_first(c, &stage->what);
+    const struct mr_config *c = &packed->config;
+    const struct mr_stream_entry *first = &packed->list.entries[mr_stage_first(c, &stage->what)];
     uint8_t *to = room;
     if (channels == 1 && stage->what.first_col == 0)
-        return stream + offsets[first];
+        return packed->stream + first->at;
     for (int i = 0; i < mr_stage_items(c, &stage->what); i++) {
-        struct mr_stream_item it = mr_stage_item(c, layers, &stage->what, i);
-        const uint8_t *from = stream + offsets[first + i];
+        struct mr_stream_item it = mr_stage_item(c, packed->format, &stage->what, i);
+        const uint8_t *from = packed->stream + first[i].at;
         if (it.cols > 0 && stage->what.first_col > 0) {
             struct mr_stream_item before = it;
             before.cols = stage->what.first_col;

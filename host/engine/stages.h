@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/program.h"
+#include "pack/packed.h"
 
 // Each is a run of the device.
 struct mr_stage {
@@ -37,10 +38,6 @@ enum { MR_SLOTS = 2 };
 unsigned mr_stages_ahead(const struct mr_stages *stages, int i, int end, int held[MR_SLOTS]);
 
 // The stage's bytes on a channel: at `room`, dealt from the one-channel stream, or where they lie
-// behind each other in it. offsets: mr_stages_offsets().
-const void *mr_stage_bytes(const struct mr_stage *stage, const struct mr_config *c,
-                           enum mr_format layers, int channels, int channel, const uint8_t *stream,
-                           const uint64_t *offsets, uint8_t *room);
-
-// Where each item of the one-channel stream begins, in bytes; NULL: no memory. The caller frees it.
-uint64_t *mr_stages_offsets(const struct mr_config *c, enum mr_format layers);
+// behind each other in it.
+const void *mr_stage_bytes(const struct mr_stage *stage, const struct mr_packed *packed,
+                           int channels, int channel, uint8_t *room);

@@ -80,10 +80,9 @@ static uint8_t *vectors(const struct mr_stream_item *item, int n, uint8_t *out)
     return out + 2 * half;
 }
 
-static int interrupted(uint8_t *memory, struct mr_packed *packed, struct mr_error *err)
+static int interrupted(struct mr_packed *packed, struct mr_error *err)
 {
-    free(memory);
-    *packed = (struct mr_packed){0};
+    mr_packed_close(packed);
     return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
 }
 
@@ -91,35 +90,40 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c,
                         const struct mr_pack_options *opt, uint64_t seed, struct mr_error *err)
 {
     enum mr_format format = opt->format;
-    size_t stream = (size_t)mr_stream_beats(c, format, 1) * MR_BEAT;
     const struct mr_list *tables = &mr_arch_of(c)->tables;
     const int rows[] = {c->vocab_size, c->n_positions, c->n_types};
     size_t table = 0;
     for (int i = 0; i < tables->count; i++)
         table += (size_t)rows[i] * (size_t)c->n_embd;
-    *packed = (struct mr_packed){.config = *c, .format = format, .stream_bytes = stream};
+    *packed = (struct mr_packed){.config = *c, .format = format};
+    int rc = mr_stream_list_make(&packed->list, c, format, err);
+    if (rc < 0)
+        return rc;
+    size_t stream = packed->list.bytes;
     size_t bytes = (stream + table * 2 + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     uint8_t *memory = aligned_alloc(HUGE_PAGE, bytes);
-    if (!memory)
+    if (!memory) {
+        mr_packed_close(packed);
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu bytes of synthetic weights", stream);
+    }
+    packed->memory = memory;
+    packed->stream = memory;
     (void)madvise(memory, bytes, MADV_HUGEPAGE); // faults of six gigabytes page by page take longer
     uint64_t s = seed * 2 + 1;
     uint8_t *out = memory;
-    for (int i = 0; i < mr_stream_items(c); i++) {
-        struct mr_stream_item item = mr_stream_item(c, format, i);
-        out = item.cols ? matrix(&item, out, &s) : vectors(&item, c->n_embd, out);
+    for (int i = 0; i < packed->list.count; i++) {
+        const struct mr_stream_item *item = &packed->list.entries[i].item;
+        out = item->cols ? matrix(item, out, &s) : vectors(item, c->n_embd, out);
         if (opt->progress && opt->progress(opt->arg, (size_t)(out - memory), stream + table * 2))
-            return interrupted(memory, packed, err);
+            return interrupted(packed, err);
     }
     for (size_t i = 0; i < table; i++) { // bf16 between -2 and 2
         if (i % (1 << 22) == 0 && opt->progress &&
             opt->progress(opt->arg, stream + i * 2, stream + table * 2))
-            return interrupted(memory, packed, err);
+            return interrupted(packed, err);
         uint16_t v = (uint16_t)(0x3F00 | (next(&s) & 0x80FF));
         memcpy(out + 2 * i, &v, 2);
     }
-    packed->memory = memory;
-    packed->stream = memory;
     struct mr_tensor *to[] = {&packed->embedding, &packed->positions, &packed->types};
     for (int i = 0; i < tables->count; i++) {
         size_t count = (size_t)rows[i] * (size_t)c->n_embd;

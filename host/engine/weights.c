@@ -73,9 +73,8 @@ static int add_stages(struct engine *e, uint64_t room, struct mr_error *err)
         e->slots[s] = (struct slot){.e = e, .task = -1};
     e->stats.units = all->units;
     e->stats.streamed = all->streamed;
-    e->offsets = mr_stages_offsets(&p->config, p->format);
     e->room = malloc((size_t)all->slot_beats * BEAT);
-    if (rc == 0 && (!e->offsets || !e->room))
+    if (rc == 0 && !e->room)
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a layer's weights");
     const struct mr_device_info *info = mr_device_info(e->dev);
     return rc == 0 ? mr_mover_new(&e->mover, info->clock_khz, info->overlaps, err) : rc;
@@ -147,13 +146,10 @@ static int upload_all(struct engine *e, struct mr_error *err)
 static int write_stage(struct engine *e, const struct task *t, const uint64_t *addr, uint8_t *room,
                        struct mr_error *err)
 {
-    const struct mr_packed *p = e->packed;
     int rc = 0;
     for (int c = 0; rc == 0 && c < e->n; c++)
-        rc = mr_device_write(
-            e->dev, addr[c],
-            mr_stage_bytes(&t->stage, &p->config, p->format, e->n, c, p->stream, e->offsets, room),
-            (size_t)t->stage.beats * BEAT, err);
+        rc = mr_device_write(e->dev, addr[c], mr_stage_bytes(&t->stage, e->packed, e->n, c, room),
+                             (size_t)t->stage.beats * BEAT, err);
     return rc;
 }
 
@@ -290,7 +286,6 @@ void weights_free(struct engine *e)
     }
     free(e->tasks);
     mr_stages_free(&e->plan);
-    free(e->offsets);
     free(e->room);
     for (int c = 0; c < 64; c++)
         free(e->dealt[c]);
@@ -298,6 +293,5 @@ void weights_free(struct engine *e)
     e->tasks = NULL;
     e->n_tasks = 0;
     e->mover = NULL;
-    e->offsets = NULL;
     e->room = NULL;
 }

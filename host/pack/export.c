@@ -92,10 +92,9 @@ static int put_header(const struct export *u, FILE *f)
                            mr_tensor_name(&p->config, -1, &tables->items[i], MR_WEIGHT, name),
                            mr_dtype_name(e->dtype), (int)e->shape[0], (int)e->shape[1], e->bytes);
     }
-    for (int i = 0; i < mr_stream_items(&p->config); i++) {
-        struct mr_stream_item item = mr_stream_item(&p->config, p->format, i);
+    for (int i = 0; i < p->list.count; i++) {
         struct part part[MR_PARTS];
-        int n = parts_of(&p->config, &item, part);
+        int n = parts_of(&p->config, &p->list.entries[i].item, part);
         for (int k = 0; k < n; k++)
             mr_safetensors_add(&header, part[k].name, part[k].dtype, part[k].rows, part[k].cols,
                                part[k].bytes);
@@ -214,19 +213,18 @@ static int put_matrix(const struct export *u, FILE *f, const struct mr_stream_it
 static int put_items(const struct export *u, FILE *f, struct scratch *s)
 {
     const struct mr_packed *p = u->packed;
-    const uint8_t *at = p->stream;
     int rc = 0;
     for (int i = 0; i < mr_arch_of(&p->config)->tables.count && rc == 0; i++)
         rc = put_bytes(u, f, mr_packed_table(p, i)->data, mr_packed_table(p, i)->bytes);
-    for (int i = 0; rc == 0 && i < mr_stream_items(&p->config); i++) {
-        struct mr_stream_item item = mr_stream_item(&p->config, p->format, i);
-        for (int part = 0; rc == 0 && part < 2 && item.cols == 0; part++) {
-            mr_decode_vector(&item, at, part, s->col);
+    for (int i = 0; rc == 0 && i < p->list.count; i++) {
+        const struct mr_stream_item *item = &p->list.entries[i].item;
+        const uint8_t *at = p->stream + p->list.entries[i].at;
+        for (int part = 0; rc == 0 && part < 2 && item->cols == 0; part++) {
+            mr_decode_vector(item, at, part, s->col);
             rc = put_bytes(u, f, s->col, (size_t)p->config.n_embd * sizeof *s->col);
         }
-        if (rc == 0 && item.cols > 0)
-            rc = put_matrix(u, f, &item, at, s);
-        at += (size_t)mr_item_beats(&item, 1) * MR_BEAT;
+        if (rc == 0 && item->cols > 0)
+            rc = put_matrix(u, f, item, at, s);
     }
     return rc;
 }

@@ -22,7 +22,6 @@ static void listed_hashes(const struct mr_packed *p, uint64_t *hash, size_t coun
 
 static int made_hashes(const struct mr_packed *p, uint64_t *hash, struct mr_error *err)
 {
-    const uint8_t *at = p->stream;
     for (int i = 0; i < mr_packed_tables(&p->config); i++) {
         const struct mr_tensor *e = mr_packed_table(p, i);
         unsigned char *copy = malloc(e->bytes);
@@ -33,12 +32,8 @@ static int made_hashes(const struct mr_packed *p, uint64_t *hash, struct mr_erro
         *hash++ = XXH3_64bits(copy, e->bytes);
         free(copy);
     }
-    for (int i = 0; i < mr_stream_items(&p->config); i++) {
-        struct mr_stream_item item = mr_stream_item(&p->config, p->format, i);
-        size_t bytes = (size_t)mr_item_beats(&item, 1) * MR_BEAT;
-        *hash++ = XXH3_64bits(at, bytes);
-        at += bytes;
-    }
+    for (int i = 0; i < p->list.count; i++)
+        *hash++ = XXH3_64bits(p->stream + p->list.entries[i].at, p->list.entries[i].bytes);
     return 0;
 }
 
@@ -48,7 +43,7 @@ int mr_packed_identity(const struct mr_packed *p, uint64_t *identity, struct mr_
     enum { FIXED = 12 };
     uint32_t epsilon;
     const struct mr_arch *arch = mr_arch_of(c);
-    size_t count = (size_t)(mr_stream_items(c) + mr_packed_tables(c));
+    size_t count = (size_t)(p->list.count + mr_packed_tables(c));
     uint64_t *words = calloc(FIXED + count, sizeof *words);
     if (!words)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu checksums", count);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/layout.h"
 
+#include <stdlib.h>
+
 static int pad64(int n)
 {
     return (n + 63) / 64 * 64;
@@ -94,6 +96,28 @@ int64_t mr_item_beats(const struct mr_stream_item *item, int channels)
         return 2 * (((int64_t)item->k + 16 * channels - 1) / (16 * channels));
     int64_t groups = item->cols / 4 / channels;
     return (groups + 15) / 16 * mr_header_beats(item) + groups * mr_group_beats(item);
+}
+
+int mr_stream_list_make(struct mr_stream_list *list, const struct mr_config *c,
+                        enum mr_format layers, struct mr_error *err)
+{
+    *list = (struct mr_stream_list){.count = mr_stream_items(c)};
+    list->entries = calloc((size_t)list->count, sizeof *list->entries);
+    if (!list->entries)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a list of %d tensors", list->count);
+    for (int i = 0; i < list->count; i++) {
+        struct mr_stream_entry *p = &list->entries[i];
+        *p = (struct mr_stream_entry){.item = mr_stream_item(c, layers, i), .at = list->bytes};
+        p->bytes = (size_t)mr_item_beats(&p->item, 1) * MR_BEAT;
+        list->bytes += p->bytes;
+    }
+    return 0;
+}
+
+void mr_stream_list_free(struct mr_stream_list *list)
+{
+    free(list->entries);
+    *list = (struct mr_stream_list){0};
 }
 
 int64_t mr_stream_beats(const struct mr_config *c, enum mr_format layers, int channels)

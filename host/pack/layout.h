@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "model/arch.h"
 
 #define MR_BEAT 64 // bytes
@@ -45,6 +46,20 @@ struct mr_stream_item {
 int mr_stream_items(const struct mr_config *c);
 struct mr_stream_item mr_stream_item(const struct mr_config *c, enum mr_format layers, int index);
 
+// The same made once, with their places in the stream of one channel, for those who walk it.
+struct mr_stream_entry {
+    struct mr_stream_item item;
+    size_t at, bytes;
+};
+struct mr_stream_list {
+    struct mr_stream_entry *entries; // [count]
+    int count;
+    size_t bytes;
+};
+int mr_stream_list_make(struct mr_stream_list *list, const struct mr_config *c,
+                        enum mr_format layers, struct mr_error *err);
+void mr_stream_list_free(struct mr_stream_list *list);
+
 // Of a block, and of what stands in front of the first.
 int mr_stream_block_items(const struct mr_arch *arch);
 int mr_stream_front_items(const struct mr_arch *arch);
@@ -62,7 +77,6 @@ struct mr_matrix_shape {
 };
 
 // rows = 0 for vectors.
-
 struct mr_matrix_shape mr_matrix_shape(const struct mr_config *c,
                                        const struct mr_stream_item *item);
 

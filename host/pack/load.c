@@ -11,26 +11,18 @@
 
 static int pack_in_memory(struct mr_packer *p, struct mr_packed *packed, struct mr_error *err)
 {
-    struct mr_packed_layout layout;
     struct mr_sink sink = {0};
-    packed->memory = aligned_alloc(4096, (packed->stream_bytes + 4095) / 4096 * 4096);
+    size_t bytes = packed->list.bytes;
+    packed->memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (!packed->memory)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for a weight stream of %zu bytes",
-                       packed->stream_bytes);
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a weight stream of %zu bytes", bytes);
     packed->stream = packed->memory;
-    int rc = mr_packed_layout_make(&layout, &packed->config, packed->format, 0,
-                                   packed->embedding.dtype, 0, 0, err);
-    // Places in memory instead of in a file.
-    for (size_t i = layout.count; rc == 0 && i > layout.tables; i--)
-        layout.tensors[i - 1].offset -= layout.tensors[layout.tables].offset;
-    if (rc == 0)
-        rc = mr_sink_init(&sink, packed->memory, NULL, err);
+    int rc = mr_sink_init(&sink, packed->memory, NULL, err);
     if (rc == 0) // are used where they lie in the checkpoint
-        rc = mr_packer_tables(p, NULL, &layout.tensors[0], err);
+        rc = mr_packer_tables(p, NULL, NULL, err);
     if (rc == 0)
-        rc = mr_packer_stream(p, &sink, &layout.tensors[layout.tables], err);
+        rc = mr_packer_stream(p, &sink, NULL, err);
     mr_sink_free(&sink);
-    mr_packed_layout_free(&layout);
     return rc;
 }
 

@@ -43,7 +43,6 @@ static void take_tables(struct mr_packed *packed)
     const struct mr_arch *arch = mr_arch_of(c);
     struct mr_tensor *to[] = {&packed->embedding, &packed->positions, &packed->types};
     packed->config = *c;
-    packed->stream_bytes = (size_t)mr_stream_beats(c, packed->format, 1) * MR_BEAT;
     for (int i = 0; i < arch->tables.count; i++)
         *to[i] =
             *mr_checkpoint_item(packed->checkpoint, c->n_layer, &arch->tables.items[i], MR_WEIGHT);
@@ -75,7 +74,8 @@ static int open_model(struct mr_packed *packed, const char *dir, const struct mr
         return rc;
     take_tables(packed);
     bool encoder = mr_arch_of(&packed->config)->encoder;
-    if (has_tokenizer(dir, encoder))
+    rc = mr_stream_list_make(&packed->list, &packed->config, packed->format, err);
+    if (rc == 0 && has_tokenizer(dir, encoder))
         rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
     if (rc == 0 && opt->text)
         rc = mr_packed_need_tokenizer(packed, err);
@@ -106,7 +106,7 @@ int mr_packer_open(struct mr_packer *p, struct mr_packed *packed, const char *di
         static const enum mr_dtype dtypes[] = {MR_DTYPE_F32, MR_DTYPE_F16, MR_DTYPE_BF16};
         for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
             p->input_bytes += mr_checkpoint_bytes(packed->checkpoint, dtypes[i]);
-        p->output_bytes = packed->stream_bytes;
+        p->output_bytes = packed->list.bytes;
     }
     if (rc == 0 && opt->calibrate)
         rc = mr_calibration_open(&p->calibration, packed->checkpoint, packed->tokenizer,
@@ -137,7 +137,7 @@ int mr_packer_tables(struct mr_packer *p, struct mr_sink *sink, struct mr_packed
 {
     int tables = mr_packed_tables(&p->packed->config), rc = 0;
     for (int i = 0; i < tables; i++)
-        p->output_bytes += t[i].size;
+        p->output_bytes += mr_packed_table(p->packed, i)->bytes;
     for (int i = 0; i < tables && rc == 0; i++) {
         if (sink)
             mr_sink_begin(sink, t[i].offset);
@@ -155,15 +155,17 @@ int mr_packer_stream(struct mr_packer *p, struct mr_sink *sink, struct mr_packed
 {
     const struct mr_packed *packed = p->packed;
     int rc = 0, smoothed = -1;
-    for (int i = 0; rc == 0 && i < mr_stream_items(&packed->config); i++) {
-        struct mr_stream_item item = mr_stream_item(&packed->config, packed->format, i);
-        if (packed->smooth && item.layer != smoothed)
-            rc = mr_smooth_layer(&p->smooth, packed->checkpoint, smoothed = item.layer, p->pool,
-                                 err);
-        mr_sink_begin(sink, t[i].offset);
+    for (int i = 0; rc == 0 && i < packed->list.count; i++) {
+        const struct mr_stream_entry *place = &packed->list.entries[i];
+        int layer = place->item.layer;
+        if (packed->smooth && layer != smoothed)
+            rc = mr_smooth_layer(&p->smooth, packed->checkpoint, smoothed = layer, p->pool, err);
+        mr_sink_begin(sink, t ? t[i].offset : place->at);
         if (rc == 0)
-            rc = mr_quantise_item(p->quantiser, &item, sink, err);
-        t[i].hash = mr_sink_end(sink);
+            rc = mr_quantise_item(p->quantiser, &place->item, sink, err);
+        uint64_t hash = mr_sink_end(sink);
+        if (t)
+            t[i].hash = hash;
     }
     return rc;
 }

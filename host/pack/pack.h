@@ -27,7 +27,8 @@ int mr_packer_describe(struct mr_packed *packed, const char *dir, const struct m
 void mr_packer_close(struct mr_packer *p); // does not touch *packed
 
 // Puts the tables, or the items of the stream, where t[0], t[1], ... say, and notes their
-// checksums. Refuses Inf and NaN; that is all that happens to tables without a sink.
+// checksums. Refuses Inf and NaN; that is all that happens to tables without a sink. Without t the
+// items lie as in the stream.
 int mr_packer_tables(struct mr_packer *p, struct mr_sink *sink, struct mr_packed_tensor *t,
                      struct mr_error *err);
 int mr_packer_stream(struct mr_packer *p, struct mr_sink *sink, struct mr_packed_tensor *t,

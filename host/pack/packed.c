@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/error.h"
-#include "pack/packed_format.h"
+#include "model/tensors.h"
 
 int mr_packed_need_tokenizer(const struct mr_packed *packed, struct mr_error *err)
 {
@@ -36,7 +36,41 @@ void mr_packed_close(struct mr_packed *packed)
     mr_checkpoint_close(packed->checkpoint);
     mr_file_unmap(&packed->map);
     free(packed->memory);
+    mr_stream_list_free(&packed->list);
     *packed = (struct mr_packed){0};
+}
+
+static bool is_stored(const struct mr_config *c, int head)
+{
+    const struct mr_head_tensor *t = &mr_arch_of(c)->heads[head];
+    return !t->copy_of && c->heads >> t->head & 1U;
+}
+
+int mr_packed_tables(const struct mr_config *c)
+{
+    int count = mr_arch_of(c)->tables.count;
+    for (int i = 0; i < mr_arch_of(c)->n_heads; i++)
+        count += is_stored(c, i);
+    return count;
+}
+
+int mr_packed_shape(const struct mr_config *c, int index, int *rows, int *cols)
+{
+    const struct mr_list *tables = &mr_arch_of(c)->tables;
+    if (index < tables->count) {
+        int by = (int)tables->items[index].by;
+        *rows = by == MR_BY_TOKEN      ? c->vocab_size
+                : by == MR_BY_POSITION ? c->n_positions
+                                       : c->n_types;
+        *cols = c->n_embd;
+        return -1;
+    }
+    int head = 0;
+    for (int left = index - tables->count; !is_stored(c, head) || left > 0; head++)
+        left -= is_stored(c, head);
+    *rows = mr_head_rows(c, head);
+    *cols = mr_head_cols(c, head);
+    return head;
 }
 
 const struct mr_tensor *mr_packed_table(const struct mr_packed *packed, int index)

@@ -18,8 +18,8 @@ struct mr_packed {
     struct mr_config config;
     enum mr_format format; // of the layer matrices; the head's is MXINT8
     bool smooth, calibrated;
-    const uint8_t *stream; // mr_stream_beats(config, format, 1) * 64 bytes, 64-byte aligned
-    size_t stream_bytes;
+    struct mr_stream_list list; // of the stream's items
+    const uint8_t *stream;      // list.bytes, 64-byte aligned
     struct mr_tensor embedding; // [vocab_size][n_embd]
     struct mr_tensor positions; // [n_positions][n_embd], of the same type; count = 0: none
     struct mr_tensor types;     // [n_types][n_embd], of an encoder
@@ -54,8 +54,12 @@ struct mr_pack_options {
     void *arg;
 };
 
-// What of a model the host has: the tables that it looks up, in the order of the description
-// (embedding, positions, types), and behind them the tensors of an encoder's heads that are there.
+// What of a model the host has, and a file's embedding section: the tables that it looks up, in the
+// order of the description (embedding, positions, types), and behind them those tensors of an
+// encoder's heads (config->heads) that are no copies. mr_packed_shape() gives the shape, where
+// cols = 0 is a vector, and returns the head's index in its list, or -1 for a table.
+int mr_packed_tables(const struct mr_config *c);
+int mr_packed_shape(const struct mr_config *c, int index, int *rows, int *cols);
 const struct mr_tensor *mr_packed_table(const struct mr_packed *packed, int index);
 
 // An error where those have several types, which a file cannot say.

@@ -17,8 +17,7 @@ enum {
 
 struct check {
     const struct mr_packed_layout *layout;
-    const struct mr_config *config;
-    const unsigned char *data;
+    const struct mr_packed *packed;
     const struct mr_pack_options *opt;
     XXH3_state_t **state; // [workers]
     size_t total;         // bytes
@@ -129,12 +128,12 @@ static void check_tensor(void *arg, int i, int worker)
     if (!is_checked(c->opt, t))
         return;
     (void)XXH3_64bits_reset(c->state[worker]);
-    const unsigned char *data = c->data + t->offset;
-    struct mr_stream_item item = {0};
+    const unsigned char *data = c->packed->map.data + t->offset;
     int tables = (int)c->layout->tables;
-    if (i >= tables)
-        item = mr_stream_item(c->config, c->layout->header.format, i - tables);
-    size_t panel = item.cols ? panel_bytes(&item) : STEP;
+    static const struct mr_stream_item table = {0};
+    const struct mr_stream_item *item =
+        i < tables ? &table : &c->packed->list.entries[i - tables].item;
+    size_t panel = item->cols ? panel_bytes(item) : STEP;
     size_t step = panel < STEP ? STEP / panel * panel : panel;
     bool fit = true;
     for (size_t at = 0, n; at < t->size && !c->stop; at += n) {
@@ -142,7 +141,7 @@ static void check_tensor(void *arg, int i, int worker)
         n = left < step ? left : step;
         // The disk reads ahead while this is hashed.
         (void)advise(data + at, left < 2 * step ? left : 2 * step, MADV_WILLNEED);
-        fit &= check_step(c, data + at, n, &item, worker);
+        fit &= check_step(c, data + at, n, item, worker);
     }
     if (c->stop)
         return;
@@ -167,13 +166,12 @@ static void close_states(struct check *c, int workers)
     free(c->state);
 }
 
-int mr_packed_check(const struct mr_packed_layout *l, const struct mr_config *config,
-                    const unsigned char *data, const struct mr_pack_options *opt,
-                    struct mr_packed_faults *faults, const char *path, struct mr_error *err)
+int mr_packed_check(const struct mr_packed_layout *l, const struct mr_packed *packed,
+                    const struct mr_pack_options *opt, struct mr_packed_faults *faults,
+                    const char *path, struct mr_error *err)
 {
     struct check c = {.layout = l,
-                      .config = config,
-                      .data = data,
+                      .packed = packed,
                       .opt = opt,
                       .damaged = (int)l->count,
                       .above = (int)l->count};

@@ -11,8 +11,7 @@ struct mr_packed_faults {
     size_t above;   // a block's scale code is above what its header says is the column's largest
 };
 
-// Looks at the tensors of l, on all processors; `data` is the file, `config` what it was laid out
-// for. Which tensors: see mr_packed_open().
-int mr_packed_check(const struct mr_packed_layout *l, const struct mr_config *config,
-                    const unsigned char *data, const struct mr_pack_options *opt,
-                    struct mr_packed_faults *faults, const char *path, struct mr_error *err);
+// Looks at the tensors of l, that of packed->map, on all processors. Which: see mr_packed_open().
+int mr_packed_check(const struct mr_packed_layout *l, const struct mr_packed *packed,
+                    const struct mr_pack_options *opt, struct mr_packed_faults *faults,
+                    const char *path, struct mr_error *err);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "checkpoint/tensor.h"
-#include "pack/layout.h"
+#include "pack/packed.h"
 
 enum {
     MR_PACKED_VERSION = 1,
@@ -57,12 +57,6 @@ enum { MR_PACKED_DTYPES = 3 };
 #define MR_PACKED_HEADS(detail) ((detail) >> 8)
 enum mr_dtype mr_packed_dtype(uint32_t kind, size_t *bytes);
 
-// The tensors of the embedding's section: the tables of the description, then those tensors of an
-// encoder's heads (config->heads) that are no copies. Of index 0..mr_packed_tables() - 1 the shape,
-// where cols = 0 is a vector; returns the head's index in its list, or -1 for a table.
-int mr_packed_tables(const struct mr_config *c);
-int mr_packed_shape(const struct mr_config *c, int index, int *rows, int *cols);
-
 // All of a file but for its contents: hashes are zero.
 struct mr_packed_layout {
     struct mr_packed_header header;
@@ -70,8 +64,8 @@ struct mr_packed_layout {
     size_t count, tables;             // the first `tables` of them are tables
 };
 
-int mr_packed_layout_make(struct mr_packed_layout *l, const struct mr_config *c,
-                          enum mr_format format, uint32_t flags, enum mr_dtype embedding,
+// Of a model with its list, whose embedding has its type.
+int mr_packed_layout_make(struct mr_packed_layout *l, const struct mr_packed *packed,
                           size_t config_bytes, size_t tokenizer_bytes, struct mr_error *err);
 void mr_packed_layout_free(struct mr_packed_layout *l);
 

@@ -126,14 +126,15 @@ static int check_encoder(const struct reader *r, struct mr_config *c)
 }
 
 // The sizes of all sections, and the list of tensors, follow from the configuration.
-static int check_layout(struct reader *r, const struct mr_config *c)
+static int check_layout(struct reader *r, struct mr_packed *p)
 {
     const struct mr_packed_section *have = r->header.section;
     size_t bytes;
-    int rc =
-        mr_packed_layout_make(&r->layout, c, r->header.format, r->header.flags,
-                              mr_packed_dtype(MR_PACKED_DTYPE(have[MR_S_EMBEDDING].detail), &bytes),
-                              have[MR_S_CONFIG].size, have[MR_S_TOKENIZER].size, r->err);
+    p->embedding.dtype = mr_packed_dtype(MR_PACKED_DTYPE(have[MR_S_EMBEDDING].detail), &bytes);
+    int rc = mr_stream_list_make(&p->list, &p->config, p->format, r->err);
+    if (rc == 0)
+        rc = mr_packed_layout_make(&r->layout, p, have[MR_S_CONFIG].size, have[MR_S_TOKENIZER].size,
+                                   r->err);
     const struct mr_packed_section *need = r->layout.header.section;
     for (int i = 0; i < MR_S_COUNT && rc == 0; i++)
         if (have[i].size != need[i].size)
@@ -154,11 +155,12 @@ static int check_layout(struct reader *r, const struct mr_config *c)
     return rc;
 }
 
-static int check_tensors(const struct reader *r, const struct mr_config *config,
+static int check_tensors(const struct reader *r, const struct mr_packed *p,
                          const struct mr_pack_options *opt)
 {
+    const struct mr_config *config = &p->config;
     struct mr_packed_faults faults;
-    int rc = mr_packed_check(&r->layout, config, r->file->data, opt, &faults, r->path, r->err);
+    int rc = mr_packed_check(&r->layout, p, opt, &faults, r->path, r->err);
     bool damaged = faults.damaged < r->layout.count;
     size_t first = damaged ? faults.damaged : faults.above;
     if (rc < 0 || first == r->layout.count)
@@ -170,9 +172,8 @@ static int check_tensors(const struct reader *r, const struct mr_config *config,
     if (head >= 0)
         (void)snprintf(label, sizeof label, "%s", mr_arch_of(config)->heads[head].name);
     if (first >= r->layout.tables) {
-        struct mr_stream_item item =
-            mr_stream_item(config, r->header.format, (int)(first - r->layout.tables));
-        mr_item_label(config, item.layer, item.item, label);
+        const struct mr_stream_item *item = &p->list.entries[first - r->layout.tables].item;
+        mr_item_label(config, item->layer, item->item, label);
     }
     return mr_fail(r->err, MR_ERR_FORMAT,
                    damaged ? "%s: %s is damaged (checksum); copy or pack the model again"
@@ -193,7 +194,6 @@ static void use_sections(struct mr_packed *p, const struct mr_packed_header *h)
     p->tokenizer_text = (const char *)base + s[MR_S_TOKENIZER].offset;
     p->tokenizer_bytes = (size_t)s[MR_S_TOKENIZER].size;
     p->stream = base + s[MR_S_STREAM].offset;
-    p->stream_bytes = (size_t)s[MR_S_STREAM].size;
     p->pooling = h->pooling == MR_POOLING_CLS + 1 ? MR_POOLING_CLS : MR_POOLING_MEAN;
     p->max_tokens = (int)h->max_tokens;
 }
@@ -239,12 +239,12 @@ int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_p
     if (rc == 0)
         rc = check_encoder(&r, &packed->config);
     if (rc == 0)
-        rc = check_layout(&r, &packed->config);
+        rc = check_layout(&r, packed);
     bool mute = rc == 0 && opt->text && packed->tokenizer_bytes == 0;
     if (mute)
         rc = mr_packed_need_tokenizer(packed, err);
     if (rc == 0)
-        rc = check_tensors(&r, &packed->config, opt);
+        rc = check_tensors(&r, packed, opt);
     if (rc == 0 && packed->tokenizer_bytes > 0)
         rc = mr_tokenizer_parse(&packed->tokenizer, packed->tokenizer_text, packed->tokenizer_bytes,
                                 path, err);

@@ -68,14 +68,7 @@ static int begin(struct writer *w, const char *dir, const char *path, const stru
         rc = mr_packed_one_type(p, dir, w->err);
     if (rc < 0)
         return rc;
-    uint32_t flags =
-        (p->smooth ? MR_PACKED_SMOOTHED : 0U) | (p->calibrated ? MR_PACKED_CALIBRATED : 0U);
-    rc = mr_packed_layout_make(&w->layout, &p->config, p->format, flags, p->embedding.dtype,
-                               w->config.size, w->tokenizer.size, w->err);
-    if (mr_arch_of(&p->config)->encoder) {
-        w->layout.header.pooling = (uint32_t)p->pooling + 1;
-        w->layout.header.max_tokens = (uint32_t)p->max_tokens;
-    }
+    rc = mr_packed_layout_make(&w->layout, p, w->config.size, w->tokenizer.size, w->err);
     return rc ? rc : mr_output_open(&w->output, path, w->layout.header.file_bytes, w->err);
 }
 
@@ -142,8 +135,8 @@ static int put_tensors(struct writer *w, const struct mr_packed *p,
                  : mr_fail(w->err, MR_ERR_MEMORY, "no memory for the embedding");
         free(copy);
     }
-    for (size_t i = tables; i < w->layout.count && rc == 0; i++)
-        rc = put_tensor(w, &t[i], p->stream + (t[i].offset - t[tables].offset), stop);
+    for (int i = 0; i < p->list.count && rc == 0; i++)
+        rc = put_tensor(w, &t[tables + (size_t)i], p->stream + p->list.entries[i].at, stop);
     return rc;
 }
 
@@ -187,7 +180,7 @@ int mr_pack_file(const char *dir, const char *path, const struct mr_pack_options
     if (rc == 0)
         *result = (struct mr_pack_result){.config = p.config,
                                           .file_bytes = w.layout.header.file_bytes,
-                                          .stream_bytes = p.stream_bytes,
+                                          .stream_bytes = p.list.bytes,
                                           .input_bytes = packer.input_bytes};
     mr_packer_close(&packer);
     mr_sink_free(&sink);

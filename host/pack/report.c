@@ -68,22 +68,21 @@ static int measure_all(const struct mr_packed *packed, const struct mr_checkpoin
                        const volatile sig_atomic_t *stop, struct mr_quality *list, size_t *count,
                        struct mr_error *err)
 {
-    const uint8_t *at = packed->stream;
     int rc = 0;
-    for (int i = 0; rc == 0 && i < mr_stream_items(&packed->config); i++) {
-        struct mr_stream_item item = mr_stream_item(&packed->config, packed->format, i);
-        if (item.cols > 0) {
-            struct mr_source s;
-            struct mr_quality *q = &list[*count];
-            char label[MR_NAME];
-            snprintf(q->name, sizeof q->name, "%.47s",
-                     mr_item_label(&packed->config, item.layer, item.item, label));
-            rc = mr_source_find(&s, checkpoint, smooth, &item, err);
-            if (rc == 0)
-                rc = measure(&s, &item, at, w, stop, q, err);
-            ++*count;
-        }
-        at += (size_t)mr_item_beats(&item, 1) * MR_BEAT;
+    for (int i = 0; rc == 0 && i < packed->list.count; i++) {
+        const struct mr_stream_entry *place = &packed->list.entries[i];
+        const struct mr_stream_item *item = &place->item;
+        struct mr_source s;
+        struct mr_quality *q = &list[*count];
+        char label[MR_NAME];
+        if (item->cols == 0)
+            continue;
+        snprintf(q->name, sizeof q->name, "%.47s",
+                 mr_item_label(&packed->config, item->layer, item->item, label));
+        rc = mr_source_find(&s, checkpoint, smooth, item, err);
+        if (rc == 0)
+            rc = measure(&s, item, packed->stream + place->at, w, stop, q, err);
+        ++*count;
     }
     return rc;
 }
@@ -109,7 +108,7 @@ int mr_report(const struct mr_packed *packed, const struct mr_checkpoint *checkp
     size_t longest = (size_t)mr_dims_of(c).longest;
     struct scratch w = {malloc(longest * sizeof *w.col), malloc(longest * sizeof *w.raw)};
     struct mr_smooth smooth = {0};
-    struct mr_quality *q = calloc((size_t)mr_stream_items(c), sizeof *q);
+    struct mr_quality *q = calloc((size_t)packed->list.count, sizeof *q);
     int rc = w.col && w.raw && q ? mr_smooth_plan(&smooth, checkpoint, packed->smooth, err)
                                  : mr_fail(err, MR_ERR_MEMORY, "no memory for the report");
     if (rc == 0)

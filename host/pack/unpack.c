@@ -70,9 +70,11 @@ static void decode(const struct matrix *m, const uint8_t *in, float *col)
     }
 }
 
-static const uint8_t *item(struct mr_unpacked *u, const struct mr_config *c,
-                           const struct mr_stream_item *it, const uint8_t *in, struct mr_error *err)
+static int item(struct mr_unpacked *u, const struct mr_stream_entry *place, struct mr_error *err)
 {
+    const struct mr_config *c = &u->packed->config;
+    const struct mr_stream_item *it = &place->item;
+    const uint8_t *in = u->packed->stream + place->at;
     bool vectors = it->cols == 0;
     struct matrix m = {.item = *it, .shape = mr_matrix_shape(c, it)};
     int rows = vectors ? c->n_embd : m.shape.rows;
@@ -80,12 +82,10 @@ static const uint8_t *item(struct mr_unpacked *u, const struct mr_config *c,
     if (m.weight && it->bias)
         m.bias = add(u, it, MR_BIAS, rows, 0, err);
     if (!m.weight || (it->bias && !m.bias))
-        return NULL;
+        return MR_ERR_MEMORY;
     float *col = malloc((size_t)it->k * sizeof *col);
-    if (!col) {
-        mr_fail(err, MR_ERR_MEMORY, "no memory for %d weights", it->k);
-        return NULL;
-    }
+    if (!col)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %d weights", it->k);
     if (!vectors)
         decode(&m, in, col);
     for (int part = 0; part < 2 && vectors; part++) {
@@ -93,13 +93,12 @@ static const uint8_t *item(struct mr_unpacked *u, const struct mr_config *c,
         memcpy(part ? m.bias : m.weight, col, (size_t)rows * sizeof *col);
     }
     free(col);
-    return in + (size_t)mr_item_beats(it, 1) * MR_BEAT;
+    return 0;
 }
 
 int mr_unpack(struct mr_unpacked **unpacked, const struct mr_packed *packed, struct mr_error *err)
 {
-    const struct mr_config *c = &packed->config;
-    int n = mr_stream_items(c);
+    int n = packed->list.count, rc = 0;
     *unpacked = NULL;
     struct mr_unpacked *u = calloc(1, sizeof *u);
     if (u)
@@ -109,17 +108,13 @@ int mr_unpack(struct mr_unpacked **unpacked, const struct mr_packed *packed, str
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a list of %d tensors", 2 * n);
     }
     u->packed = packed;
-    const uint8_t *in = packed->stream;
-    for (int i = 0; i < n; i++) {
-        struct mr_stream_item it = mr_stream_item(c, packed->format, i);
-        in = item(u, c, &it, in, err);
-        if (!in) {
-            mr_unpacked_close(u);
-            return MR_ERR_MEMORY;
-        }
-    }
-    *unpacked = u;
-    return 0;
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = item(u, &packed->list.entries[i], err);
+    if (rc == 0)
+        *unpacked = u;
+    else
+        mr_unpacked_close(u);
+    return rc;
 }
 
 void mr_unpacked_close(struct mr_unpacked *u)

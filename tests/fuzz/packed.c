@@ -55,20 +55,20 @@ static void seal(uint8_t *file, size_t size)
 // Every part of the stream is read as the devices and unpack read it.
 static void read_stream(const struct mr_packed *p)
 {
-    const uint8_t *at = p->stream;
     struct mr_dims d = mr_dims_of(&p->config);
     int longest = d.f > d.w ? d.f : d.w;
     float *col = malloc((size_t)(longest > d.d ? longest : d.d) * sizeof *col);
     fuzz_check(col != NULL, "memory");
-    for (int i = 0; i < mr_stream_items(&p->config); i++) {
-        struct mr_stream_item item = mr_stream_item(&p->config, p->format, i);
-        if (item.cols == 0)
-            mr_decode_vector(&item, at, 1, col);
+    for (int i = 0; i < p->list.count; i++) {
+        const struct mr_stream_item *item = &p->list.entries[i].item;
+        const uint8_t *at = p->stream + p->list.entries[i].at;
+        if (item->cols == 0)
+            mr_decode_vector(item, at, 1, col);
         else
-            mr_decode_column(&item, at, item.cols - 1, col);
-        at += (size_t)mr_item_beats(&item, 1) * MR_BEAT;
+            mr_decode_column(item, at, item->cols - 1, col);
     }
-    fuzz_check(at == p->stream + p->stream_bytes, "the stream has the size of its items");
+    fuzz_check(p->stream + p->list.bytes == p->map.data + p->map.size,
+               "the stream has the size of its items");
     free(col);
 }
 

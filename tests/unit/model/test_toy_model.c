@@ -339,8 +339,8 @@ static void packed_file_knows_its_architecture(void **state)
     check(mr_packed_open(&p, path, &opt, &err), &err);
     pack(&made, MR_FORMAT_MXINT8);
     assert_ptr_equal(p.config.arch, &toy);
-    assert_int_equal(p.stream_bytes, made.stream_bytes);
-    assert_memory_equal(p.stream, made.stream, p.stream_bytes);
+    assert_int_equal(p.list.bytes, made.list.bytes);
+    assert_memory_equal(p.stream, made.stream, p.list.bytes);
     assert_int_equal(p.positions.count, 40 * D);
     assert_memory_equal(p.positions.data, made.positions.data, p.positions.bytes);
     // The reference on it is that of the rounded weights, the tied head's among them.
@@ -366,7 +366,7 @@ static void exported_directory_is_the_model(void **state)
     check(mr_packed_open(&p, files_path("toy.mill"), &opt, &err), &err);
     check(mr_export(&p, files_path("out"), NULL, &err), &err);
     check(mr_pack_directory(&again, files_path("out"), &plain, &err), &err);
-    assert_memory_equal(again.stream, p.stream, p.stream_bytes);
+    assert_memory_equal(again.stream, p.stream, p.list.bytes);
     assert_memory_equal(again.embedding.data, p.embedding.data, p.embedding.bytes);
     assert_memory_equal(again.positions.data, p.positions.data, p.positions.bytes);
     mr_packed_close(&again);

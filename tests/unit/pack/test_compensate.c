@@ -261,7 +261,7 @@ static void valid_stream(const struct mr_packed *p)
         }
         at = end;
     }
-    assert_ptr_equal(at, p->stream + p->stream_bytes);
+    assert_ptr_equal(at, p->stream + p->list.bytes);
 }
 
 static double logit_error(struct fixture *f)
@@ -331,7 +331,7 @@ static void models_with_padding_and_smoothing(void **state)
             //  the same again
             struct mr_packed again;
             check(mr_pack_directory(&again, f.path, &opt, &err), &err);
-            assert_memory_equal(again.stream, f.packed.stream, again.stream_bytes);
+            assert_memory_equal(again.stream, f.packed.stream, again.list.bytes);
             mr_packed_close(&again);
             close_fixture(&f);
         }

@@ -67,8 +67,8 @@ static void same_after_unpacking(const char *from, enum mr_format format, bool s
     struct mr_pack_options opt = {.format = format, .smooth = false};
     check(mr_pack_directory(&again, dir, &opt, &err), &err);
     assert_memory_equal(&p.config, &again.config, sizeof p.config);
-    assert_int_equal(p.stream_bytes, again.stream_bytes);
-    assert_memory_equal(p.stream, again.stream, p.stream_bytes);
+    assert_int_equal(p.list.bytes, again.list.bytes);
+    assert_memory_equal(p.stream, again.stream, p.list.bytes);
     assert_int_equal(p.embedding.dtype, again.embedding.dtype);
     assert_int_equal(p.embedding.bytes, again.embedding.bytes);
     assert_memory_equal(p.embedding.data, again.embedding.data, p.embedding.bytes);
@@ -262,8 +262,8 @@ static void refuses_to_unpack_nan_and_infinity(void **state)
         open_packed(&p, MODEL, i ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8, true);
         struct mr_stream_item ln = mr_stream_item(&p.config, p.format, 0),
                               q = mr_stream_item(&p.config, p.format, 1);
-        uint8_t *copy = allocate(p.stream_bytes, 1);
-        memcpy(copy, p.stream, p.stream_bytes);
+        uint8_t *copy = allocate(p.list.bytes, 1);
+        memcpy(copy, p.stream, p.list.bytes);
         // the scale of the first block of the first column: behind LayerNorm and q's header
         size_t at = (size_t)(mr_item_beats(&ln, 1) + mr_header_beats(&q)) * MR_BEAT;
         copy[at] = i ? 254 : 255;

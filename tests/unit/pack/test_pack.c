@@ -156,8 +156,8 @@ static void round_trip(enum mr_format format, bool smooth, const char *calibrate
     assert_int_equal(a.smooth, b.smooth);
     assert_int_equal(a.calibrated, b.calibrated);
     assert_int_equal(b.calibrated, opt.calibrate != NULL);
-    assert_int_equal(a.stream_bytes, b.stream_bytes);
-    assert_memory_equal(a.stream, b.stream, a.stream_bytes);
+    assert_int_equal(a.list.bytes, b.list.bytes);
+    assert_memory_equal(a.stream, b.stream, a.list.bytes);
     assert_int_equal((uintptr_t)b.stream % 4096, 0);
     assert_int_equal(a.embedding.dtype, b.embedding.dtype);
     assert_int_equal(a.embedding.bytes, b.embedding.bytes);

@@ -65,8 +65,8 @@ static void a_file_is_what_memory_has(void **state)
         assert_int_equal(file.config.heads, memory.config.heads);
         assert_int_equal(file.pooling, memory.pooling);
         assert_int_equal(file.max_tokens, 32);
-        assert_int_equal(file.stream_bytes, memory.stream_bytes);
-        assert_memory_equal(file.stream, memory.stream, file.stream_bytes);
+        assert_int_equal(file.list.bytes, memory.list.bytes);
+        assert_memory_equal(file.stream, memory.stream, file.list.bytes);
         assert_int_equal(mr_packed_tables(&file.config), mr_packed_tables(&memory.config));
         for (int t = 0; t < mr_packed_tables(&file.config); t++)
             same(mr_packed_table(&file, t), mr_packed_table(&memory, t));

@@ -248,7 +248,7 @@ static void checking_shows_progress_and_can_be_interrupted(void **state)
     const struct mr_pack_options opt = {.progress = watch, .arg = &w};
     (void)setenv("MILLRACE_THREADS", "1", 1);
     check(mr_packed_open(&p, files_path("l.mill"), &opt, &err), &err);
-    assert_int_equal(w.total, p.stream_bytes + p.embedding.bytes);
+    assert_int_equal(w.total, p.list.bytes + p.embedding.bytes);
     assert_int_equal(w.done, w.total);
     assert_true(w.calls > 10);
     mr_packed_close(&p);

@@ -175,9 +175,9 @@ static uint64_t mac_blocks(const struct fixture *f, int rows)
 {
     const struct mr_packed *p = &f->packed;
     uint64_t blocks = 0;
-    for (int i = 0; i < mr_stream_items(&p->config); i++) {
-        struct mr_stream_item it = mr_stream_item(&p->config, p->format, i);
-        blocks += (uint64_t)(it.k / 32) * (uint64_t)it.cols; // vectors have no columns
+    for (int i = 0; i < p->list.count; i++) { // vectors have no columns
+        const struct mr_stream_item *it = &p->list.entries[i].item;
+        blocks += (uint64_t)(it->k / 32) * (uint64_t)it->cols;
     }
     return blocks * (uint64_t)rows;
 }

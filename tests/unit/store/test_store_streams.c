@@ -135,7 +135,7 @@ static void check_streams(const struct mr_store *s)
     check(mr_store_export(s, out, MR_DTYPE_F32, NULL, &err), &err);
     check(mr_pack_directory(&packed, out, &options, &err), &err);
     const uint8_t *w = mr_store_stream(s, &bytes);
-    assert_int_equal(bytes, packed.stream_bytes);
+    assert_int_equal(bytes, packed.list.bytes);
     for (uint64_t k = 0; k < bytes; k++)
         if (w[k] != packed.stream[k])
             fail_msg("byte %llu of W is %d; pack writes %d", (unsigned long long)k, w[k],
