@@ -71,6 +71,11 @@ ok json_of_report is_json pack $demo "$work/again.mill" --report --json
 ok report_has_every_matrix test "$(grep -c '"snr_db"' "$work/json")" = 26 # 6 a layer, the head, all
 exits report_is_a_table 0 "" pack $demo "$work/again.mill" --report
 ok report_names_the_worst grep -q "^transformer.h.*mxint8" "$work/out"
+exits pack_says_the_format 0 ': [0-9]* bytes, weights mxfp4, [0-9]* bytes read for each token$' pack $demo "$work/fp4.mill" --format mxfp4 --no-smoothing --report
+ok report_of_mxfp4_says_so grep -q '^transformer\.h.* mxfp4 ' "$work/out"
+exits unpack_says_the_format 0 ': bf16, values of mxfp4$' unpack "$work/fp4.mill" "$work/fp4"
+exits unpack_in_json_says_the_format 0 '"format": "mxfp4"' unpack "$work/fp4.mill" "$work/fp4-again" --json
+exits stats_are_in_json_too 0 '"plain_read_processor_seconds": [0-9]' pack $demo "$work/again.mill" --stats --json
 # Heads of two elements, stored as 64: too wide for every configuration, and packed all the same.
 mkdir "$work/heads"
 cp models/demo/* "$work/heads"
