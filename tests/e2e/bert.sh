@@ -130,6 +130,7 @@ ok refuses_a_pair_without_its_text refused 3 'firsts has more lines' classify "$
 ok refuses_one_input_for_texts_and_pairs refused 2 'name a file' classify "$work/labels" --pair-file -
 ok refuses_pairs_of_one_text refused 2 'pair-file goes with' classify "$work/labels" the --pair-file "$work/seconds"
 ok each_token_has_its_label bash -c "'$millrace' classify '$work/tags' 'the the' | cut -d' ' -f3 | tr '\n' ' ' | grep -qxF '[CLS] the the [SEP] '"
+ok each_token_is_in_json bash -c "'$millrace' classify '$work/tags' 'the the' --json | grep -o '\"token\":\"[^\"]*\"' | cut -d: -f2 | tr -d '\n' | grep -qxF '\"[CLS]\"\"the\"\"the\"\"[SEP]\"'"
 
 ok several_labels_by_their_probability bash -c "'$millrace' classify '$work/labels' 'the mill' --top 9 | awk '{ exit !(NF == 6 && \$1 >= \$3 && \$3 >= \$5 && \$1 + \$3 + \$5 > 0.999) }'"
 ok several_labels_of_each_token bash -c "'$millrace' classify '$work/tags' 'the the' --top 2 | awk 'NF != 5 { bad = 1 } END { exit bad || NR != 4 }'"

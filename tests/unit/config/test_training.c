@@ -196,6 +196,17 @@ static void modes_look_at_their_data(void **unused)
         mr_training_free(&t);
         mr_training_free(&one);
     }
+    // The caller's counts, and the file's where there is none.
+    static const char *const named[] = {"train", "eval", "train_and_eval", "eval_all"};
+    for (int mode = 0; mode <= MR_TRAINING_MODES; mode++)
+        for (int i = 0; i < MR_TRAINING_MODES; i++) {
+            char text[400];
+            (void)snprintf(text, sizeof text,
+                           DATA HELD RATE "runconfig: {max_steps: 1, mode: %s}\n", named[i]);
+            struct mr_training t = must(mode, text);
+            assert_int_equal(t.mode, mode < MR_TRAINING_MODES ? mode : i);
+            mr_training_free(&t);
+        }
     struct mr_error err = {0};
     struct mr_training t;
     assert_int_equal(parse(&t, MR_EVAL, DATA STEPS RATE, &err), MR_ERR_USAGE);
@@ -358,6 +369,8 @@ static void what_does_not_belong_together_is_refused(void **unused)
 {
     (void)unused;
     refuse(DATA RATE "runconfig: {max_steps: 1.5}", MR_ERR_USAGE, "'1.5' is not a whole number");
+    refuse(DATA RATE "runconfig: {max_steps: 1, mode: test}", MR_ERR_USAGE,
+           "'test' is none of train, eval, train_and_eval and eval_all");
     refuse(DATA STEPS, MR_ERR_USAGE, "optimizer.learning_rate is missing");
     refuse(DATA RATE, MR_ERR_USAGE, "runconfig.max_steps is missing");
     refuse(STEPS RATE, MR_ERR_USAGE, "train_input.data_dir is missing");
