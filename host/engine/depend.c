@@ -3,7 +3,10 @@
 
 #include <stdlib.h>
 
-enum { MOST = 15 }; // that a semaphore counts to
+enum {
+    MOST = 15,                     // that a semaphore counts to
+    BY_MEMORY = MR_SEMAPHORES - 4, // the last ones are for pairs of queues that have none yet
+};
 
 struct clock {
     int finished[MR_QUEUES];
@@ -77,16 +80,22 @@ static bool has_finished(const struct clock *c, const struct event *e)
     return c->finished[e->queue] > e->place;
 }
 
-// The semaphore by which commands of one queue tell those of another about a memory. One is enough
-// for all of a program: both queues go through their commands in order, and a command that is
-// implied by an earlier wait does not wait.
+// The semaphore by which commands of one queue tell those of another about a memory, or, when many
+// are given away, about several. One is enough for all of a program: both queues go through their
+// commands in order, and a command that is implied by an earlier wait does not wait.
 static int semaphore_of(struct mr_depend *d, int memory, int from, int to, struct mr_error *err)
 {
+    int shared = -1;
     for (int s = 0; s < d->n_semaphores; s++) {
         const struct semaphore *x = &d->semaphores[s];
-        if (x->memory == memory && x->from == from && x->to == to)
+        if (x->from != from || x->to != to)
+            continue;
+        if (x->memory == memory)
             return s;
+        shared = s;
     }
+    if (shared >= 0 && d->n_semaphores >= BY_MEMORY)
+        return shared;
     if (d->n_semaphores == MR_SEMAPHORES)
         return mr_fail(err, MR_ERR_UNSUPPORTED, "the model's program needs more than %d semaphores",
                        MR_SEMAPHORES);

@@ -6,28 +6,54 @@
 #include "engine/program.h"
 #include "train/pass_impl.h"
 
-// What a program has of a layer. Of an encoder K and V of all chunks come first, since a row sees
-// rows behind it; then each chunk's Q with the attention, and the rest. Their weights are
-// neighbours in the stream.
-enum stage { WHOLE, KEYS, QUERIES, REST };
+// What a program has of a chunk. Of an encoder K and V of all chunks come first, since a row sees
+// rows behind it; then each chunk's Q with the attention, and the rest. Where all products behind
+// the attention wait for it, a program has all that is in front, and beside the attention the rest
+// of the chunk before. What stands together are neighbours in the stream of weights.
+enum stage { WHOLE, KEYS, QUERIES, FRONT, REST };
 
 struct forward {
     struct run run;
     struct mr_pass *p;
     struct mr_program_places places;
     const struct mr_list *list;
+    int attention;    // number of the item; -1: none
     int layer, first; // row of the chunk
     enum stage stage;
 };
 
-static bool belongs(enum stage stage, const struct mr_item *item)
+static int attention_of(const struct mr_list *list)
 {
-    bool keys = item->to == MR_K || item->to == MR_V;
-    bool queries = item->to == MR_Q || item->kind == MR_ATTEND;
-    return stage == WHOLE     ? true
-           : stage == KEYS    ? keys
-           : stage == QUERIES ? queries
-                              : !keys && !queries;
+    int i = list->count - 1;
+    while (i >= 0 && list->items[i].kind != MR_ATTEND)
+        i--;
+    return i;
+}
+
+bool pass_waits_for_attention(const struct mr_pass *p)
+{
+    const struct mr_list *list = mr_items_of(p->c, 0);
+    int i = attention_of(list) + 1;
+    while (i < list->count && list->items[i].from == MR_ATTENTION)
+        i++;
+    return !p->encoder && i < list->count && list->items[i].kind == MR_NORM;
+}
+
+static bool belongs(const struct forward *f, int i)
+{
+    const struct mr_item *item = &f->list->items[i];
+    switch (f->stage) {
+    case KEYS:
+        return item->to == MR_K || item->to == MR_V;
+    case QUERIES:
+        return item->to == MR_Q || item->kind == MR_ATTEND;
+    case FRONT:
+        return i <= f->attention;
+    case REST:
+        return i > f->attention;
+    default:
+        return true;
+    }
 }
 
 // Rows of the layer's entry or of the attention, as they are in activation memory.
@@ -38,11 +64,6 @@ static struct mr_command *to_activation(struct forward *f, bool second, int lane
     mr_command_set(c, MR_F_MOVE_ROWS_DST_BASE, (uint32_t)f->places.base[place]);
     mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, (uint32_t)f->places.slot[place]);
     return c;
-}
-
-static uint64_t attention_rows(const struct forward *f)
-{
-    return f->p->at.attention + (uint64_t)f->first * (uint64_t)(f->p->d.w / 16);
 }
 
 static void norm(struct forward *f, int i)
@@ -103,8 +124,8 @@ static void attend(struct forward *f, int i)
     c = run_copy(&f->run, true, p->d.w, NO_MEMORY);
     run_copy_turned(&f->run, c, pass_item(p, f->layer, i)->turned, f->first, 0,
                     f->first == 0 ? 0 : INT32_MAX);
-    if (f->stage == QUERIES)
-        (void)run_rows(&f->run, MR_OP_SAVE_ROWS, attention_rows(f), p->d.w, true);
+    if (f->stage == QUERIES || f->stage == FRONT)
+        (void)run_rows(&f->run, MR_OP_SAVE_ROWS, p->at.attention, p->d.w, true);
 }
 
 static void store_kv(struct forward *f, enum mr_place from)
@@ -182,13 +203,14 @@ static int items_that_keep(const struct mr_list *list)
     return n;
 }
 
-// What is in the memories before the items.
-static void begin(struct forward *f)
+// What is in the memories before the items; `beside` others of the program.
+static void begin(struct forward *f, bool beside)
 {
     struct mr_pass *p = f->p;
-    run_load_rows(&f->run, f->first, 0);
+    if (!beside)
+        run_load_rows(&f->run, f->first, 0);
     if (f->stage == REST) {
-        (void)run_rows(&f->run, MR_OP_FETCH_ROWS, attention_rows(f), p->d.w, true);
+        (void)run_rows(&f->run, MR_OP_FETCH_ROWS, p->at.attention, p->d.w, true);
         (void)to_activation(f, true, p->d.w, MR_ATTENTION);
     }
     run_fetch(&f->run, p->at.entry[f->layer], f->first, false, false);
@@ -202,44 +224,123 @@ static void begin(struct forward *f)
         load_maxima(f, f->stage == QUERIES);
 }
 
-static int chunk_of_layer(struct mr_pass *p, int layer, int first, enum stage stage, bool again,
-                          struct mr_error *err)
+// Items from..to - 1, those of the stage.
+static void items(struct forward *f, int from, int to)
 {
-    struct forward f = {
-        .p = p, .list = mr_items_of(p->c, layer), .layer = layer, .first = first, .stage = stage};
-    int stream = -1, count = again ? items_that_keep(f.list) : f.list->count;
-    for (int i = 0; i < f.list->count && stream < 0; i++)
-        if (belongs(stage, &f.list->items[i]))
-            stream = pass_item(p, layer, i)->stream;
-    f.places = mr_program_places(p->c);
-    p->now = (struct mr_pass_program){
-        .part = again ? MR_PASS_AGAIN : MR_PASS_FORWARD, .layer = layer, .first = first};
-    int rc = run_begin(&f.run, p, pass_chunk_rows(p, first), p->at.w_off[stream], err);
-    if (rc < 0)
-        return rc;
-    begin(&f);
-    for (int i = 0; i < count; i++) {
-        enum mr_kind kind = f.list->items[i].kind;
-        if (!belongs(stage, &f.list->items[i]))
+    for (int i = from; i < to; i++) {
+        enum mr_kind kind = f->list->items[i].kind;
+        if (!belongs(f, i))
             continue;
         if (kind == MR_NORM)
-            norm(&f, i);
+            norm(f, i);
         else if (kind == MR_ATTEND)
-            attend(&f, i);
+            attend(f, i);
         else
-            matrix(&f, i);
+            matrix(f, i);
     }
-    if (layer < p->c->n_layer && !again && (stage == WHOLE || stage == REST))
-        run_save(&f.run, p->at.entry[layer + 1], first, false);
+}
+
+static int begin_program(struct forward *f, struct mr_pass *p, int layer, enum stage stage,
+                         int first, bool again, struct mr_error *err)
+{
+    int i = 0;
+    *f = (struct forward){.p = p, .list = mr_items_of(p->c, layer), .layer = layer, .first = first};
+    f->places = mr_program_places(p->c);
+    f->attention = attention_of(f->list);
+    f->stage = stage;
+    while (!belongs(f, i) || pass_item(p, layer, i)->stream < 0)
+        i++;
+    p->now = (struct mr_pass_program){
+        .part = again ? MR_PASS_AGAIN : MR_PASS_FORWARD, .layer = layer, .first = first};
+    return run_begin(&f->run, p, pass_chunk_rows(p, first),
+                     p->at.w_off[pass_item(p, layer, i)->stream], err);
+}
+
+// Behind the last item that is needed.
+static int end_of(const struct forward *f, bool again)
+{
+    return again ? items_that_keep(f->list) : f->list->count;
+}
+
+static void end_chunk(struct forward *f, bool again)
+{
+    if (f->layer < f->p->c->n_layer && !again)
+        run_save(&f->run, f->p->at.entry[f->layer + 1], f->first, false);
+}
+
+static int stage_of_chunk(struct mr_pass *p, int layer, enum stage stage, int first, bool again,
+                          struct mr_error *err)
+{
+    struct forward f;
+    int rc = begin_program(&f, p, layer, stage, first, again, err);
+    if (rc < 0)
+        return rc;
+    begin(&f, false);
+    items(&f, 0, end_of(&f, again));
+    if (stage == WHOLE || stage == REST)
+        end_chunk(&f, again);
     return run_end(&f.run);
+}
+
+static void turn_to(struct forward *f, enum stage stage, int first)
+{
+    f->stage = stage;
+    f->first = first;
+}
+
+// The front of a chunk with the rest of the one before, whose norm is done with the second row
+// memory when the attention begins.
+static int front_and_rest(struct mr_pass *p, int layer, int first, bool again, struct mr_error *err)
+{
+    struct forward f;
+    int before = first - p->chunk, rc = begin_program(&f, p, layer, FRONT, first, again, err);
+    if (rc < 0)
+        return rc;
+    int at = f.attention, end = end_of(&f, again), beside = at + 1;
+    while (beside < end && f.list->items[beside].kind != MR_NORM)
+        beside++;
+    begin(&f, false);
+    items(&f, 0, at);
+    turn_to(&f, REST, before);
+    begin(&f, true);
+    items(&f, 0, beside + 1);
+    turn_to(&f, FRONT, first);
+    items(&f, at, at + 1);
+    turn_to(&f, REST, before);
+    items(&f, beside + 1, end);
+    end_chunk(&f, again);
+    return run_end(&f.run);
+}
+
+// A chunk with fewer rows than the one before has a program of its own.
+static int layer_by_fronts(struct mr_pass *p, int layer, bool again, struct mr_error *err)
+{
+    int rc = 0, waits = -1; // the chunk whose rest does
+    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk) {
+        bool both = waits >= 0 && pass_chunk_rows(p, first) == pass_chunk_rows(p, waits);
+        if (waits >= 0 && !both)
+            rc = stage_of_chunk(p, layer, REST, waits, again, err);
+        if (rc == 0)
+            rc = both ? front_and_rest(p, layer, first, again, err)
+                      : stage_of_chunk(p, layer, FRONT, first, again, err);
+        waits = first;
+    }
+    return rc == 0 ? stage_of_chunk(p, layer, REST, waits, again, err) : rc;
 }
 
 static int layer_forward(struct mr_pass *p, int layer, bool again, struct mr_error *err)
 {
     int rc = 0;
-    for (int stage = p->encoder ? KEYS : WHOLE; stage <= (p->encoder ? REST : WHOLE); stage++)
-        for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
-            rc = chunk_of_layer(p, layer, first, (enum stage)stage, again, err);
+    if (pass_waits_for_attention(p) && layer < p->c->n_layer && p->batch.rows > p->chunk)
+        return layer_by_fronts(p, layer, again, err);
+    for (int first = 0; first < p->batch.rows && rc == 0 && p->encoder; first += p->chunk)
+        rc = stage_of_chunk(p, layer, KEYS, first, again, err);
+    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk) {
+        if (p->encoder)
+            rc = stage_of_chunk(p, layer, QUERIES, first, again, err);
+        if (rc == 0)
+            rc = stage_of_chunk(p, layer, p->encoder ? REST : WHOLE, first, again, err);
+    }
     return rc;
 }
 

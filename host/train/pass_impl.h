@@ -81,8 +81,8 @@ struct pass_places {
     uint64_t residual, dx;                    // rows window
     uint64_t *entry;        // [n_layer + 1] what enters each layer; the residual, where it may
     uint64_t *entry_turned; // [n_layer] stash: the same as X, of an encoder
-    uint64_t attention;     // rows window, of an encoder: its result, between two programs
-    uint64_t scores;        // the same: of a head scores, then gradients of probabilities
+    uint64_t attention;     // rows window: a chunk's result of it, between two programs
+    uint64_t scores;        // the same, of an encoder's head: scores, gradients of probabilities
     struct pass_unit *unit; // [n_layer + 1]
     int streamed;           // of the units
     int n_items;
@@ -446,6 +446,8 @@ int pass_loss(struct mr_pass *p, const struct mr_batch *batch, bool gradient, st
               struct mr_error *err);
 int pass_write_logits_gradient(struct mr_pass *p, struct mr_error *err);
 int pass_forward(struct mr_pass *p, struct mr_error *err);
+// Does each product behind a block's attention wait for it?
+bool pass_waits_for_attention(const struct mr_pass *p);
 // The forward pass of a layer once more, for its stash.
 int pass_layer_again(struct mr_pass *p, int layer, struct mr_error *err);
 int pass_backward(struct mr_pass *p, struct mr_error *err);

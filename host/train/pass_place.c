@@ -74,10 +74,12 @@ static void place_gradients(struct mr_pass *p)
     p->at.ones = take_turned(p, 64);
     p->at.residual = take_rows(p, p->d.d);
     p->at.dx = take_rows(p, p->d.d);
-    if (!p->encoder)
-        return;
-    p->at.attention = take_rows(p, p->d.w);
-    p->at.scores = take_rows(p, 2 * pass_most_keys(p));
+    if (p->encoder || pass_waits_for_attention(p))
+        p->at.attention =
+            take(&p->mem.size.rows, (uint64_t)(p->chunk < p->most_rows ? p->chunk : p->most_rows) *
+                                        (uint64_t)(p->d.w / 16));
+    if (p->encoder)
+        p->at.scores = take_rows(p, 2 * pass_most_keys(p));
 }
 
 static void place_tensor(struct mr_pass *p, int layer, const struct mr_item *item,
