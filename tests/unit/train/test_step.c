@@ -497,6 +497,28 @@ static void infinite_losses_end_the_step(void **state)
     close_all(&t);
 }
 
+// Losses are numbers, for the forward pass does not read Wt.
+static void infinite_gradients_end_the_step(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_checkpoint *checkpoint;
+    struct mr_volume *volume;
+    struct training t;
+    static struct numbers n;
+    check(mr_checkpoint_open(&checkpoint, models[0], MR_DECODER, NULL, &err), &err);
+    t.store = memory_store(checkpoint, &volume);
+    mr_checkpoint_close(checkpoint);
+    memset(volume->data[MR_V_TURNED], 0xFF, volume->size[MR_V_TURNED]); // scale codes of NaN
+    open_device(&t, "model:tinyt", 0);
+    check(mr_step_begin(t.step, 1, &err), &err);
+    make_batch(&n, mr_store_config(t.store), 1, 0);
+    assert_int_equal(mr_step_add(t.step, &n.batch, NULL, &err), MR_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "the gradient of "));
+    assert_non_null(strstr(err.text, "is infinite or not a number"));
+    close_all(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,6 +528,7 @@ int main(void)
         cmocka_unit_test(few_steps_are_repeated),
         cmocka_unit_test(refused_batches_change_nothing),
         cmocka_unit_test(infinite_losses_end_the_step),
+        cmocka_unit_test(infinite_gradients_end_the_step),
         cmocka_unit_test(a_batch_is_learnt),
         cmocka_unit_test(stopped_after_every_step_it_is_the_same),
         cmocka_unit_test(ten_steps_are_the_same_everywhere),
