@@ -101,6 +101,11 @@ ok json_of_devices is_json devices --json
 ok json_of_pack is_json pack $demo "$work/again.mill" --json
 ok json_of_generate is_json generate -m "$work/demo.mill" -d model: -p "And the king" -n 4 --json
 ok json_of_compare is_json compare $demo --file $demo/heldout.txt -n 8 --json
+exits streamed_layers_are_in_json 0 '"streamed": 4' generate $demo "And the king" -n 2 -d model:,capacity=5500K --json
+ok streamed_layers_are_json "$work/json-check" "$work/out"
+ok streamed_layers_are_counted bash -c "'$millrace' generate $demo 'And the king' -n 1 -d sim:tiny,capacity=5M --stats 2>&1 | grep -cE '^(weights from the host: .*, 3 of 5 layers|a link of (12|24) GB/s: [0-9]+ cycles more)' | grep -qx 3"
+exits streamed_layers_of_a_plan_are_in_json 0 '"link_bytes": 3916800' plan $demo --config sim --capacity 0.0049 --json
+exits streamed_layers_of_a_training_are_in_json 0 '"bytes_down": [1-9]' plan $demo --train --config n=2,r=4,t=64,train --capacity 0.0137 --json
 ok json_of_bench is_json bench "$work/demo.mill" -d model: --decode 0,3 --prefill 4 --json
 ok json_of_a_batch is_json bench "$work/demo.mill" -d model: --decode 3 --batch 5 --json
 ok json_of_plan is_json plan $demo --positions 0,127 --prefill 16 --board u280 --json
@@ -415,6 +420,9 @@ done
 
 # Nothing of a device that is not there is tested, and an option is not the value of another one.
 exits selftest_of_an_absent_device 4 "xrt:0: name the xclbin" selftest -d xrt:0
+exits selftest_of_an_absent_device_in_json 4 '"error": "xrt:0: name the xclbin' selftest -d xrt:0 --json
+ok selftest_of_an_absent_device_is_json "$work/json-check" "$work/out"
+TMPDIR=$work/none exits selftest_without_room_for_its_model 3 'cannot make a directory: No such file or directory; set TMPDIR' selftest -d model:tiny
 ok and_no_step_of_it_is_shown test ! -s "$work/out"
 exits option_in_place_of_a_value 2 "option '--train' needs a value, and '--svg' is an option" trace $demo --train --svg x.svg
 ok and_it_makes_no_file test ! -e x.svg
