@@ -20,7 +20,10 @@ module mr_ram_1r1w #(
   parameter int W = 32,
   parameter int DEPTH = 16,
   parameter int WE_W = W,
+  // Synthesis and assertions look at it.
+  // verilator lint_off UNUSEDPARAM
   parameter int APART = 0
+  // verilator lint_on UNUSEDPARAM
 ) (
   input  logic                     clk_i,
   input  logic [W/WE_W-1:0]        wen_i,
