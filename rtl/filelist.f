@@ -17,7 +17,6 @@ rtl/attention/mr_attn_jobs.sv
 rtl/attention/mr_attn_lane.sv
 rtl/attention/mr_attn_load.sv
 rtl/attention/mr_attn_mac.sv
-rtl/attention/mr_attn_maxtree.sv
 rtl/attention/mr_attn_out.sv
 rtl/attention/mr_attn_plan.sv
 rtl/attention/mr_attn_prob.sv

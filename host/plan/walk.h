@@ -45,7 +45,7 @@ enum {
     L_PLAN = 17,   // ATTEND taken to its first group and KV jobs (mr_attn_plan)
     L_LOAD = 8,    // (mr_attn_load)
     L_QK = 18,     // last step of QK to its maximum stored (mr_attn_lane, mr_attn_qk)
-    L_MERGE = 5,   // hand-over and tree, beside a cycle a row and head (mr_attn, mr_attn_maxtree)
+    L_MERGE = 5,   // hand-over and tree, beside a cycle a row and head (mr_attn, mr_attn_tree)
     L_P = 10,      // PV's start to its first probability (mr_attn_prob)
     L_PV = 4,      // last step to accumulator (mr_attn_mac)
     L_OUT = 29,    // to the first block, beside its beats (mr_attn_out)

@@ -377,9 +377,9 @@ module mr_attn #(
     end
   end
 
-  mr_attn_maxtree #(.N(N)) u_max (
+  mr_attn_tree #(.N(N), .LANES(1), .W(32), .MAX(1)) u_max (
     .clk_i, .rst_ni, .valid_i(m_rd_q), .mask_i(b_lanes_q), .in_i(mx_rdata), .valid_o(mt_valid),
-    .max_o(mt_key)
+    .y_o(mt_key)
   );
 
   // ---- drain ----

@@ -140,7 +140,7 @@ module mr_attn_out #(
 
   mr_attn_tree #(.N(N), .LANES(1), .W(32)) u_sum (
     .clk_i, .rst_ni, .valid_i(s_rd_q), .mask_i(lanes_q), .in_i(sum_rdata_i), .valid_o(s_sum_v),
-    .sum_o(s_sum)
+    .y_o(s_sum)
   );
 
   mr_vacc2f #(.LANES(1)) u_sum2f (
@@ -277,7 +277,7 @@ module mr_attn_out #(
   logic [V*32-1:0] c, m, m_b;
 
   mr_attn_tree #(.N(N), .LANES(V), .W(48)) u_acc (
-    .clk_i, .rst_ni, .valid_i(step2_q), .mask_i(lanes_q), .in_i(dr_i), .valid_o(x_v), .sum_o(x)
+    .clk_i, .rst_ni, .valid_i(step2_q), .mask_i(lanes_q), .in_i(dr_i), .valid_o(x_v), .y_o(x)
   );
 
   // value = acc * 2^(pm - 127 - 6 - 12); times the reciprocal, which is NaN where the result must

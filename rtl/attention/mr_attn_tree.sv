@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sum of N vectors of LANES integers, a register level per halving; vectors outside mask_i count
-// as zero.
+// Sum, or largest, of N vectors of LANES integers, lane by lane, a register level per halving;
+// vectors outside mask_i count as zero.
 //
 // Parameters
 //   N      vectors (power of two); LANES integers a vector; W bits of an integer
+//   MAX    1: the largest, of integers without sign, in place of the sum
 //
-// Timing: valid_i with in_i, one sum a cycle, valid_o with sum_o $clog2(N) cycles later. mask_i is
+// Timing: valid_i with in_i, one y_o a cycle, valid_o with y_o $clog2(N) cycles later. mask_i is
 // constant over an operation (N = 1: the vector goes through).
 module mr_attn_tree #(
   parameter int N = 1,
   parameter int LANES = 4,
-  parameter int W = 48
+  parameter int W = 48,
+  parameter int MAX = 0
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -18,7 +20,7 @@ module mr_attn_tree #(
   input  logic [N-1:0]         mask_i,
   input  logic [N*LANES*W-1:0] in_i,
   output logic                 valid_o,
-  output logic [LANES*W-1:0]   sum_o
+  output logic [LANES*W-1:0]   y_o
 );
 
   localparam int LW = LANES * W;
@@ -28,13 +30,15 @@ module mr_attn_tree #(
     logic unused;
     assign unused  = ^{clk_i, rst_ni, mask_i};
     assign valid_o = valid_i;
-    assign sum_o   = in_i;
+    assign y_o     = in_i;
   end else begin : gen_tree
-    function automatic logic [LW-1:0] add(input logic [LW-1:0] a, input logic [LW-1:0] b);
-      for (int k = 0; k < LANES; k++) add[k*W+:W] = a[k*W+:W] + b[k*W+:W];
+    function automatic logic [LW-1:0] both(input logic [LW-1:0] a, input logic [LW-1:0] b);
+      for (int k = 0; k < LANES; k++)
+        if (MAX != 0) both[k*W+:W] = (a[k*W+:W] > b[k*W+:W]) ? a[k*W+:W] : b[k*W+:W];
+        else both[k*W+:W] = a[k*W+:W] + b[k*W+:W];
     endfunction
 
-    // Heap: node 1 is the sum, nodes i's operands are nodes 2i and 2i+1; node N + c is input c.
+    // Heap: node 1 is the result, nodes i's operands are nodes 2i and 2i+1; node N + c is input c.
     logic [LEVELS-1:0] v_q;
     logic [LW-1:0] node_q [1:N-1];
 
@@ -47,18 +51,18 @@ module mr_attn_tree #(
       if (2 * i >= N) begin : gen_leaf
         always_ff @(posedge clk_i) begin
           if (valid_i)
-            node_q[i] <= add(mask_i[2*i-N] ? in_i[(2*i-N)*LW+:LW] : '0,
-                             mask_i[2*i+1-N] ? in_i[(2*i+1-N)*LW+:LW] : '0);
+            node_q[i] <= both(mask_i[2*i-N] ? in_i[(2*i-N)*LW+:LW] : '0,
+                              mask_i[2*i+1-N] ? in_i[(2*i+1-N)*LW+:LW] : '0);
         end
       end else begin : gen_inner
         always_ff @(posedge clk_i) begin
-          if (v_q[LEVELS-1-$clog2(i+1)]) node_q[i] <= add(node_q[2*i], node_q[2*i+1]);
+          if (v_q[LEVELS-1-$clog2(i+1)]) node_q[i] <= both(node_q[2*i], node_q[2*i+1]);
         end
       end
     end
 
     assign valid_o = v_q[LEVELS-1];
-    assign sum_o   = node_q[1];
+    assign y_o     = node_q[1];
   end
 
 endmodule
