@@ -490,7 +490,16 @@ static void refuses_descriptions_that_contradict_themselves(void **state)
     a.function = toy.function;
     a.tail.count = 1;
     refuse(&a, "no result");
+    a.encoder = true;
+    refuse(&a, "its tail has a result");
+    a.tail.count = 0;
+    refuse(&a, "an encoder, and nothing else, has items in front");
+    a.front = (struct mr_list)MR_LIST(unread);
+    refuse(&a, "item 0 in front is no norm");
+    a.encoder = false;
     a.tail = toy.tail;
+    refuse(&a, "an encoder, and nothing else, has items in front");
+    a.front = toy.front;
     a.tables.items++;
     a.tables.count = 1;
     refuse(&a, "table 0");

@@ -205,6 +205,12 @@ static const char small[] =
     " 'model': {'type': 'WordPiece', 'unk_token': '[UNK]', 'max_input_chars_per_word': 100,"
     " 'vocab': {'[UNK]': 1, '[CLS]': 2, '[SEP]': 3, '[MASK]': 4, 'a': 5, '##b': 6}}}";
 
+// BERT's template of pairs, but for the sequence and the kind of the second text.
+#define PAIR(SEQUENCE, KIND)                                                                       \
+    "[{'SpecialToken': {'id': '[CLS]', 'type_id': 0}}, {'Sequence': {'id': 'A', 'type_id': 0}}, "  \
+    "{'SpecialToken': {'id': '[SEP]', 'type_id': 0}}, {'Sequence': {'id': '" SEQUENCE              \
+    "', 'type_id': " KIND "}}, {'SpecialToken': {'id': '[SEP]', 'type_id': 1}}]"
+
 // JSON with single quotes; the caller releases it.
 static json_t *quoted(const char *text)
 {
@@ -249,6 +255,7 @@ static void settings_of_the_file_are_followed(void **state)
         {"model", "max_input_chars_per_word", "2", "ab abb", {5, 6, 1}, 3},
         {"model", "max_input_chars_per_word", "", "abb", {5, 6, 6}, 3},
         {"normalizer", "lowercase", "false", "A ab", {1, 5, 6}, 3},
+        {"post_processor", "pair", PAIR("B", "1"), "ab", {5, 6}, 2},
         {"normalizer", "strip_accents", "false", "\xc3\xa1", {1}, 1},
         {"normalizer",
          "clean_text",
@@ -294,6 +301,8 @@ static void refuses_other_kinds_of_wordpiece(void **state)
         {"post_processor", NULL, "null", MR_ERR_UNSUPPORTED, "post-processor"},
         {"post_processor", "single", "[]", MR_ERR_UNSUPPORTED, "post-processor"},
         {"post_processor", "pair", "[]", MR_ERR_UNSUPPORTED, "post-processor"},
+        {"post_processor", "pair", PAIR("A", "1"), MR_ERR_UNSUPPORTED, "post-processor"},
+        {"post_processor", "pair", PAIR("B", "0"), MR_ERR_UNSUPPORTED, "post-processor"},
         {"decoder", "type", "'BPEDecoder'", MR_ERR_UNSUPPORTED, "decoder"},
         {"decoder", "prefix", "'@@'", MR_ERR_UNSUPPORTED, "prefix"},
         {"model", "max_input_chars_per_word", "0", MR_ERR_UNSUPPORTED, "max_input_chars"},
