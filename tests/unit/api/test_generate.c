@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "api/objects.h"
 #include "api/sample.h"
 #include "unit/small_model.h"
 
@@ -370,6 +371,23 @@ static void refused_device_steps_change_nothing(void **state)
     mr_session_close(s);
 }
 
+// Weights in memory that went bad: blocks of NaN, from which no token can be chosen.
+static void weights_that_are_damaged_end_a_text(void **state)
+{
+    (void)state;
+    static const int32_t prompt[] = {1, 2, 3};
+    const struct mr_generate_options opt = {.max_tokens = 4};
+    struct mr_packed *packed = &model->packed;
+    uint8_t *good = allocate(packed->list.bytes, 1);
+    memcpy(good, packed->memory, packed->list.bytes);
+    memset(packed->memory, 0xFF, packed->list.bytes);
+    struct mr_session *s = session("model:", 1);
+    refused(s, prompt, 3, &opt, MR_ERR_DEVICE, "all logits are NaN after 3 tokens");
+    mr_session_close(s);
+    memcpy(packed->memory, good, packed->list.bytes);
+    free(good);
+}
+
 static void devices_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
@@ -522,6 +540,7 @@ int main(void)
         cmocka_unit_test(refuses_bad_prompts),
         cmocka_unit_test(refuses_bad_options),
         cmocka_unit_test(refused_device_steps_change_nothing),
+        cmocka_unit_test(weights_that_are_damaged_end_a_text),
         cmocka_unit_test(devices_that_do_not_fit_are_refused),
         cmocka_unit_test(text_comes_in_whole_characters),
         cmocka_unit_test(callback_can_stop),
