@@ -12,10 +12,15 @@ multipliers() { # widest of A, of B, narrowest of A, of B, the cell
     echo "techmap -map +/mul2dsp.v -D DSP_A_MAXWIDTH=$1 -D DSP_B_MAXWIDTH=$2 -D DSP_A_MINWIDTH=$3 -D DSP_B_MINWIDTH=$4" \
         "-D DSP_SIGNEDONLY=1 -D DSP_NAME=$5; chtype -set \$mul t:\$__soft_mul"
 }
-mapped() { # top [options-of-synth_gowin]: the steps from an elaborated design to cells
+# The steps from an elaborated design to cells. No LUTs of more than four inputs: those are several with multiplexers
+# behind, and a flip-flop does not go into the place of a multiplexer. Block RAM is plentiful: wide memories from 16 words
+# on take it, where it needs nothing beside (APART of mr_ram_1r1w).
+mapped() { # top [options-of-synth_gowin]
+    local cells="synth_gowin -family gw5a -nowidelut -top $*"
     echo "proc; flatten; opt -nodffe -nosdff; wreduce; peepopt; opt_clean; share
         $(multipliers 27 18 13 2 '$__MR_MUL27X18'); $(multipliers 12 12 4 4 '$__MR_MUL12X12')
-        techmap -map tests/synth/route/gw5a.v; synth_gowin -family gw5a -top $*"
+        techmap -map tests/synth/route/gw5a.v; $cells -run :map_ram
+        setattr -set ram_style \"block\" t:\$mem_v2 a:no_rw_check=1 %i r:SIZE>=16 %i r:WIDTH>=64 %i; $cells -run map_ram:"
 }
 yosys_of_pypi() { # steps file-for-them
     tr ';' '\n' <<<"$1" >"$2"
