@@ -150,20 +150,6 @@ int mr_tensor_read_f32(const struct mr_tensor *tensor, size_t first, size_t coun
     return 0;
 }
 
-int mr_tensor_read_i64(const struct mr_tensor *tensor, size_t first, size_t count, int64_t *out)
-{
-    if (tensor->dtype == MR_DTYPE_I64)
-        return mr_tensor_copy(tensor, first, count, out);
-    if (!in_range(tensor, first, count) || tensor->dtype != MR_DTYPE_I32)
-        return MR_ERR_USAGE;
-    for (size_t i = 0; i < count; i++) {
-        int32_t value = 0;
-        (void)mr_tensor_copy(tensor, first + i, 1, &value); // in range
-        out[i] = value;
-    }
-    return 0;
-}
-
 void mr_tensor_release(const struct mr_tensor *tensor, size_t first, size_t count)
 {
     if (tensor->strided || count == 0 || !in_range(tensor, first, count))

@@ -64,9 +64,6 @@ const float *mr_tensor_view_f32(const struct mr_tensor *tensor, size_t first, si
 // Copies the same elements as they are in the file, in row-major order, without gaps.
 int mr_tensor_copy(const struct mr_tensor *tensor, size_t first, size_t count, void *out);
 
-// The same for I32 and I64 tensors.
-int mr_tensor_read_i64(const struct mr_tensor *tensor, size_t first, size_t count, int64_t *out);
-
 // Changes a view of a matrix: [outputs][inputs] of what the file has as [inputs][outputs]; and part
 // `share` of its rows.
 void mr_tensor_turn(struct mr_tensor *tensor);

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "pack/packed.h"
 #include "unit/check.h"
+#include "unit/integers.h"
 
 #define FIXTURES "tests/fixtures/gptj" // of tests that know GPT-J's tensors
 
@@ -56,7 +57,7 @@ static inline void open_fixture(struct fixture *f, const char *name, enum mr_for
     assert_int_equal(f->vocab, f->packed.config.vocab_size);
     f->ids = allocate(ids->count, sizeof *f->ids);
     f->expected = allocate(logits->count, sizeof *f->expected);
-    assert_int_equal(mr_tensor_read_i64(ids, 0, ids->count, f->ids), 0);
+    read_integers(ids, f->ids);
     assert_int_equal(mr_tensor_read_f32(logits, 0, logits->count, f->expected), 0);
     mr_weights_close(&file);
 }

@@ -14,6 +14,7 @@
 #include "checkpoint/weights.h"
 #include "cpu/cpu.h"
 #include "unit/check.h"
+#include "unit/integers.h"
 
 #define TOLERANCE 1e-4F
 
@@ -60,9 +61,9 @@ static void open_fixture(struct fixture *f, const char *name)
     f->ids = allocate(ids->count, sizeof *f->ids);
     f->logits = allocate(logits->count, sizeof *f->logits);
     f->greedy = allocate(greedy->count, sizeof *f->greedy);
-    assert_int_equal(mr_tensor_read_i64(ids, 0, ids->count, f->ids), 0);
+    read_integers(ids, f->ids);
     assert_int_equal(mr_tensor_read_f32(logits, 0, logits->count, f->logits), 0);
-    assert_int_equal(mr_tensor_read_i64(greedy, 0, greedy->count, f->greedy), 0);
+    read_integers(greedy, f->greedy);
 }
 
 static void close_fixture(struct fixture *f)

@@ -13,6 +13,7 @@
 #include "reference/loop.h"
 #include "reference/reference.h"
 #include "unit/check.h"
+#include "unit/integers.h"
 #include "unit/toy_model.h"
 
 #define FIXTURES "tests/fixtures/train"
@@ -58,7 +59,7 @@ static inline int integers(const struct fixture *f, const char *name, int step, 
     (void)snprintf(full, sizeof full, "%s.%d", name, step);
     const struct mr_tensor *t = need(f, full);
     assert_true(t->count <= MOST);
-    assert_int_equal(mr_tensor_read_i64(t, 0, t->count, wide), 0);
+    read_integers(t, wide);
     for (size_t i = 0; i < t->count; i++)
         out[i] = (int)wide[i];
     return (int)t->count;
