@@ -301,6 +301,7 @@ module mr_quant #(
   // ---- output: finished blocks of either pass, first pass and residue in turn -------------------
 
   localparam int ENTRY = 264 + META;
+  (* no_rw_check = 1 *)  // as beats in mr_quant_buf
   logic [ENTRY-1:0] out_mem[0:2*OUT-1];
   logic [3:0] hi_wptr_q, hi_rptr_q, lo_wptr_q, lo_rptr_q;
   logic [4:0] hi_done_q, lo_done_q;
@@ -355,5 +356,7 @@ module mr_quant #(
 
   `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o, {in_data_i, in_two_pass_i, in_tag_i})
   `MR_ASSERT_STABLE(out, out_valid_o, out_ready_i, {out_data_o, out_tag_o, out_sub_o, out_lo_o})
+  `MR_ASSERT(apart, !(store && fetch && lo2_q == want_lo_q) ||
+                    (lo2_q ? lo_wptr_q != lo_rptr_q : hi_wptr_q != hi_rptr_q))
   `MR_ASSERT_COUNT(used, used_q, hi_wr, hi_rd, DEPTH)
 endmodule

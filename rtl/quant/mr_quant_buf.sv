@@ -11,6 +11,7 @@
 // is the block's. Four cycles later blk_valid_o with blk_code_o and blk_tag_o of the oldest
 // complete block, until blk_pop_i. rd_i reads the oldest beat: rd_data_o in the next cycle, held
 // while rd_i is low.
+`include "mr_assert.svh"
 module mr_quant_buf #(
     parameter int L = 4,
     parameter int TAG = 8,
@@ -90,7 +91,9 @@ module mr_quant_buf #(
     end
   end
 
-  // Beats and blocks in order. Blocks never outnumber beats.
+  // Beats and blocks in order. Blocks never outnumber beats. No beat is read in the cycle in which
+  // it is written: some block RAM could not do that alone.
+  (* no_rw_check = 1 *)
   logic [L*32-1:0] beat_mem[0:DEPTH-1];
   logic [TAG+7:0] blk_mem[0:DEPTH-1];
   logic [PTR-1:0] wptr_q, rptr_q, bwptr_q, brptr_q;
@@ -118,6 +121,8 @@ module mr_quant_buf #(
     if (rd_i) rd_data_o <= beat_mem[rptr_q];
     if (done_q) blk_mem[bwptr_q] <= {tag3_q, block_q};
   end
+
+  `MR_ASSERT(apart, !(v1_q && rd_i) || wptr_q != rptr_q)
 
   assign blk_valid_o = blocks_q != '0;
   assign {blk_tag_o, blk_code_o} = blk_mem[brptr_q];
