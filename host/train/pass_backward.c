@@ -8,10 +8,16 @@
 // Row-maximum slots and words of activation memory: what is read, and what comes behind it.
 enum { READ_SLOT, WRITTEN_SLOT };
 
+struct norm_of {
+    int layer, item;
+    const struct mr_item *of; // NULL: none
+};
+
 struct walk {
     struct mr_pass *p;
     const struct mr_list *list;
     int layer;
+    struct norm_of late; // whose gain's and bias's gradients the next item's programs have
     struct mr_error *err;
 };
 
@@ -23,6 +29,129 @@ static int last_of(int a, int b)
 static size_t tensor_of(const struct walk *w, const struct mr_item *item, enum mr_part part)
 {
     return mr_params_index(w->p->c, w->layer, item, part);
+}
+
+// Ends a program that has not the room for one more chunk, of so many rows: all have as many.
+static int make_room(struct run *r, int rows)
+{
+    int rc = 0;
+    if (r->rows && (r->rows != rows || r->count > PASS_PROGRAM / 2)) {
+        rc = run_end(r);
+        r->rows = 0;
+    }
+    return rc;
+}
+
+// ---- LayerNorm ---------------------------------------------------------------------------------
+
+// What a norm read and the gradient of its result, to both row memories.
+static void fetch_norm(struct run *r, const struct norm_of *n, int first, bool live)
+{
+    struct mr_pass *p = r->p;
+    bool sum = n->of->back && p->batch.live[MR_RESIDUAL]; // of two gradients of the result
+    run_fetch(r, pass_item(p, n->layer, n->item)->row, first, false, false);
+    if (live)
+        run_fetch(r, p->at.dx, first, true, false);
+    if (sum)
+        run_fetch(r, p->at.residual, first, true, live);
+}
+
+// From there the sides of its bias's and gain's sums. Does the latter take the place of what the
+// norm read?
+static bool norm_sides(struct run *r, const struct norm_of *n, int first)
+{
+    struct mr_pass *p = r->p;
+    int begin = first == 0 ? 0 : INT32_MAX;
+    bool gain = pass_learns(p, n->layer, n->of, MR_WEIGHT);
+    if (pass_learns(p, n->layer, n->of, MR_BIAS))
+        run_copy_turned(r, run_copy(r, true, p->d.d, NO_MEMORY), p->at.grad[n->of->to].turned,
+                        first, 0, begin);
+    if (gain) {
+        run_norm_work(r, MR_MOVE_NORM_GAIN);
+        run_copy_turned(r, run_copy(r, false, p->d.d, NO_MEMORY), p->at.gain_turned, first, 0,
+                        begin);
+    }
+    return gain;
+}
+
+static int norm_sums(struct walk *w, const struct norm_of *n)
+{
+    struct mr_pass *p = w->p;
+    const struct mr_pass_program now = p->now;
+    p->now = (struct mr_pass_program){.layer = n->layer, .item = n->of};
+    int rc = pass_grad(p, mr_params_index(p->c, n->layer, n->of, MR_BIAS), p->at.ones,
+                       p->at.grad[n->of->to].turned, w->err);
+    if (rc == 0)
+        rc = pass_grad(p, mr_params_index(p->c, n->layer, n->of, MR_WEIGHT), p->at.ones,
+                       p->at.gain_turned, w->err);
+    p->now = now;
+    return rc;
+}
+
+static void norm_chunk(struct run *r, const struct walk *w, const struct norm_of *n, int first)
+{
+    struct mr_pass *p = r->p;
+    bool late = w->late.of != NULL;
+    fetch_norm(r, n, first, p->batch.live[n->of->to]);
+    bool fetch = !late && norm_sides(r, n, first);
+    if (!pass_flow(p, n->layer, n->item)->reads)
+        return;
+    if (fetch)
+        run_fetch(r, pass_item(p, n->layer, n->item)->row, first, false, false);
+    run_norm_work(r, MR_MOVE_NORM_BACK);
+    if (p->batch.live[MR_RESIDUAL] && !n->of->back)
+        run_fetch(r, p->at.residual, first, true, true);
+    run_save(r, p->at.residual, first, true);
+}
+
+// Behind the last layer no sum waits that could run beside the norm. What nobody but its own two
+// sums needs can run beside the products of the next item, if these need no row memory and the
+// rows are still there.
+static bool can_be_late(const struct walk *w, const struct norm_of *n)
+{
+    const struct mr_pass *p = w->p;
+    bool learns =
+        pass_learns(p, n->layer, n->of, MR_WEIGHT) || pass_learns(p, n->layer, n->of, MR_BIAS);
+    if (n->layer < p->c->n_layer || p->encoder || !learns || p->at.unit[n->layer].slot >= 0)
+        return false;
+    int layer = n->layer - 1, last = mr_items_of(p->c, layer)->count - 1;
+    const struct mr_item *next = &mr_items_of(p->c, layer)->items[last];
+    const struct pass_flow *flow = pass_flow(p, layer, last);
+    return next->kind == MR_LINEAR && next->from != MR_X && flow->reads && flow->writes;
+}
+
+static int norm(struct walk *w, int i)
+{
+    struct mr_pass *p = w->p;
+    const struct norm_of n = {w->layer, i, &w->list->items[i]};
+    struct run r = {.rows = 0};
+    int rc = pass_sums(p, p->at.grad[n.of->to].turned, w->err);
+    if (rc == 0)
+        rc = pass_sums(p, p->at.gain_turned, w->err);
+    if (can_be_late(w, &n))
+        w->late = n;
+    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk) {
+        // In a program with others a chunk's rows leave beside the next one's way in; alone it is
+        // where sums can fill the pauses.
+        int rows = pass_chunk_rows(p, first);
+        rc = make_room(&r, w->late.of ? rows : 0);
+        if (rc == 0 && !r.rows) {
+            p->now.part = MR_PASS_NORMS;
+            p->now.first = first;
+            rc = run_begin(&r, p, rows, p->at.w_off[pass_item(p, w->layer, i)->stream], w->err);
+            if (rc < 0)
+                return rc;
+            struct mr_command *c = run_add(&r, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
+            mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
+        }
+        if (rc == 0)
+            norm_chunk(&r, w, &n, first);
+    }
+    if (rc == 0)
+        rc = run_end(&r);
+    p->batch.live[MR_RESIDUAL] = true;
+    p->batch.residual_turned = false;
+    return rc == 0 && !w->late.of ? norm_sums(w, &n) : rc;
 }
 
 // ---- matrices ----------------------------------------------------------------------------------
@@ -111,6 +240,10 @@ static int input_gradient(struct walk *w, int i, int first)
     }
     if (rows)
         run_save(&r, p->at.dx, first, true);
+    if (w->late.of) {
+        fetch_norm(&r, &w->late, first, true);
+        (void)norm_sides(&r, &w->late, first);
+    }
     return run_end(&r);
 }
 
@@ -127,6 +260,9 @@ static int linear(struct walk *w, int i)
         rc = pass_sums(p, p->at.grad[item->from].turned, w->err);
     for (int first = 0; first < p->batch.rows && rc == 0 && (through || turns); first += p->chunk)
         rc = input_gradient(w, i, first);
+    if (rc == 0 && w->late.of)
+        rc = norm_sums(w, &w->late);
+    w->late.of = NULL;
     p->batch.live[item->from] |= through;
     p->batch.residual_turned |= turns;
     uint64_t x = writer < 0 ? p->at.entry_turned[w->layer] : pass_item(p, w->layer, writer)->turned;
@@ -137,69 +273,6 @@ static int linear(struct walk *w, int i)
         rc = pass_grad(p, weight, inputs ? x : dy, inputs ? dy : x, w->err);
     if (rc == 0 && item->bias)
         rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->at.ones, dy, w->err);
-    return rc;
-}
-
-// ---- LayerNorm ---------------------------------------------------------------------------------
-
-static int norm_chunk(struct walk *w, int i, int first)
-{
-    struct mr_pass *p = w->p;
-    const struct mr_item *item = &w->list->items[i];
-    const struct kept *kept = pass_item(p, w->layer, i);
-    int begin = first == 0 ? 0 : INT32_MAX;
-    bool gain = pass_learns(p, w->layer, item, MR_WEIGHT);
-    bool bias = pass_learns(p, w->layer, item, MR_BIAS);
-    struct run r;
-    p->now.part = MR_PASS_NORMS;
-    p->now.first = first;
-    int rc = run_begin(&r, p, pass_chunk_rows(p, first), p->at.w_off[kept->stream], w->err);
-    if (rc < 0)
-        return rc;
-    struct mr_command *c = run_add(&r, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
-    mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
-    bool sum = item->back && p->batch.live[MR_RESIDUAL]; // of two gradients of the result
-    run_fetch(&r, kept->row, first, false, false);
-    if (p->batch.live[item->to])
-        run_fetch(&r, p->at.dx, first, true, false);
-    if (sum)
-        run_fetch(&r, p->at.residual, first, true, p->batch.live[item->to]);
-    if (bias) {
-        c = run_copy(&r, true, p->d.d, NO_MEMORY);
-        run_copy_turned(&r, c, p->at.grad[item->to].turned, first, 0, begin);
-    }
-    if (gain) {
-        run_norm_work(&r, MR_MOVE_NORM_GAIN);
-        c = run_copy(&r, false, p->d.d, NO_MEMORY);
-        run_copy_turned(&r, c, p->at.gain_turned, first, 0, begin);
-    }
-    if (!pass_flow(p, w->layer, i)->reads)
-        return run_end(&r);
-    if (gain) // whose gradient took its place
-        run_fetch(&r, kept->row, first, false, false);
-    run_norm_work(&r, MR_MOVE_NORM_BACK);
-    if (p->batch.live[MR_RESIDUAL] && !item->back)
-        run_fetch(&r, p->at.residual, first, true, true);
-    run_save(&r, p->at.residual, first, true);
-    return run_end(&r);
-}
-
-static int norm(struct walk *w, int i)
-{
-    struct mr_pass *p = w->p;
-    const struct mr_item *item = &w->list->items[i];
-    int rc = pass_sums(p, p->at.grad[item->to].turned, w->err);
-    if (rc == 0)
-        rc = pass_sums(p, p->at.gain_turned, w->err);
-    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
-        rc = norm_chunk(w, i, first);
-    p->batch.live[MR_RESIDUAL] = true;
-    p->batch.residual_turned = false;
-    if (rc == 0)
-        rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->at.ones, p->at.grad[item->to].turned,
-                       w->err);
-    if (rc == 0)
-        rc = pass_grad(p, tensor_of(w, item, MR_WEIGHT), p->at.ones, p->at.gain_turned, w->err);
     return rc;
 }
 
@@ -347,10 +420,7 @@ static int heads(struct walk *w, int i, int from, int to, head_work *const works
     for (int n = n_works * chunks * from; n < n_works * chunks * to && rc == 0; n++) {
         int head = n / (n_works * chunks), first = n % chunks * p->chunk;
         int rows = pass_chunk_rows(p, first);
-        if (r.rows && (r.rows != rows || r.count > PASS_PROGRAM / 2)) {
-            rc = run_end(&r);
-            r.rows = 0;
-        }
+        rc = make_room(&r, rows);
         if (rc == 0 && !r.rows) {
             p->now.part = MR_PASS_ATTENTION;
             p->now.first = first;
@@ -394,11 +464,13 @@ static int attend(struct walk *w, int i)
 int pass_backward(struct mr_pass *p, struct mr_error *err)
 {
     int rc = 0;
+    struct walk w = {.p = p, .err = err};
     p->batch.residual_turned = false;
     for (int place = 0; place < MR_PLACES; place++)
         p->batch.live[place] = place == (p->encoder ? MR_RESIDUAL : MR_RESULT);
     for (int layer = p->c->n_layer; layer >= 0 && rc == 0; layer--) {
-        struct walk w = {p, mr_items_of(p->c, layer), layer, err};
+        w.layer = layer;
+        w.list = mr_items_of(p->c, layer);
         if (pass_reaches(p, layer))
             rc = pass_stream_use(p, layer, err);
         if (rc == 0 && p->recompute && layer < p->c->n_layer - 1 && pass_reaches(p, layer)) {
