@@ -18,6 +18,7 @@ struct forward {
     struct mr_program_places places;
     const struct mr_list *list;
     int attention;    // number of the item; -1: none
+    bool again;       // for the stash alone
     int layer, first; // row of the chunk
     enum stage stage;
 };
@@ -203,12 +204,10 @@ static int items_that_keep(const struct mr_list *list)
     return n;
 }
 
-// What is in the memories before the items; `beside` others of the program.
-static void begin(struct forward *f, bool beside)
+// What is in the memories before the items.
+static void begin(struct forward *f)
 {
     struct mr_pass *p = f->p;
-    if (!beside)
-        run_load_rows(&f->run, f->first, 0);
     if (f->stage == REST) {
         (void)run_rows(&f->run, MR_OP_FETCH_ROWS, p->at.attention, p->d.w, true);
         (void)to_activation(f, true, p->d.w, MR_ATTENTION);
@@ -243,28 +242,36 @@ static void items(struct forward *f, int from, int to)
 static int begin_program(struct forward *f, struct mr_pass *p, int layer, enum stage stage,
                          int first, bool again, struct mr_error *err)
 {
+    const struct mr_list *list = mr_items_of(p->c, layer);
     int i = 0;
-    *f = (struct forward){.p = p, .list = mr_items_of(p->c, layer), .layer = layer, .first = first};
-    f->places = mr_program_places(p->c);
-    f->attention = attention_of(f->list);
-    f->stage = stage;
+    *f = (struct forward){.p = p,
+                          .places = mr_program_places(p->c),
+                          .list = list,
+                          .attention = attention_of(list),
+                          .again = again,
+                          .layer = layer,
+                          .first = first,
+                          .stage = stage};
     while (!belongs(f, i) || pass_item(p, layer, i)->stream < 0)
         i++;
     p->now = (struct mr_pass_program){
         .part = again ? MR_PASS_AGAIN : MR_PASS_FORWARD, .layer = layer, .first = first};
-    return run_begin(&f->run, p, pass_chunk_rows(p, first),
-                     p->at.w_off[pass_item(p, layer, i)->stream], err);
+    int rc = run_begin(&f->run, p, pass_chunk_rows(p, first),
+                       p->at.w_off[pass_item(p, layer, i)->stream], err);
+    if (rc == 0)
+        run_load_rows(&f->run, first, 0);
+    return rc;
 }
 
 // Behind the last item that is needed.
-static int end_of(const struct forward *f, bool again)
+static int end_of(const struct forward *f)
 {
-    return again ? items_that_keep(f->list) : f->list->count;
+    return f->again ? items_that_keep(f->list) : f->list->count;
 }
 
-static void end_chunk(struct forward *f, bool again)
+static void end_chunk(struct forward *f)
 {
-    if (f->layer < f->p->c->n_layer && !again)
+    if (f->layer < f->p->c->n_layer && !f->again)
         run_save(&f->run, f->p->at.entry[f->layer + 1], f->first, false);
 }
 
@@ -275,10 +282,10 @@ static int stage_of_chunk(struct mr_pass *p, int layer, enum stage stage, int fi
     int rc = begin_program(&f, p, layer, stage, first, again, err);
     if (rc < 0)
         return rc;
-    begin(&f, false);
-    items(&f, 0, end_of(&f, again));
+    begin(&f);
+    items(&f, 0, end_of(&f));
     if (stage == WHOLE || stage == REST)
-        end_chunk(&f, again);
+        end_chunk(&f);
     return run_end(&f.run);
 }
 
@@ -296,19 +303,19 @@ static int front_and_rest(struct mr_pass *p, int layer, int first, bool again, s
     int before = first - p->chunk, rc = begin_program(&f, p, layer, FRONT, first, again, err);
     if (rc < 0)
         return rc;
-    int at = f.attention, end = end_of(&f, again), beside = at + 1;
+    int at = f.attention, end = end_of(&f), beside = at + 1;
     while (beside < end && f.list->items[beside].kind != MR_NORM)
         beside++;
-    begin(&f, false);
+    begin(&f);
     items(&f, 0, at);
     turn_to(&f, REST, before);
-    begin(&f, true);
+    begin(&f);
     items(&f, 0, beside + 1);
     turn_to(&f, FRONT, first);
     items(&f, at, at + 1);
     turn_to(&f, REST, before);
     items(&f, beside + 1, end);
-    end_chunk(&f, again);
+    end_chunk(&f);
     return run_end(&f.run);
 }
 

@@ -379,8 +379,6 @@ void run_matmul_rotary(struct run *r, struct mr_command *c);
 void run_norm_work(struct run *r, unsigned work);
 void run_softmax_work(struct run *r, unsigned work, int layer, int first, int key, int cols);
 
-// ---- attention, a head (pass_backward.c) -------------------------------------------------------
-
 // ---- encoders (pass_encoder.c) -----------------------------------------------------------------
 
 int pass_encoder_open(struct mr_pass *p, struct mr_error *err);
