@@ -8,6 +8,7 @@
 //        r_take_i; r_done_i, then or later, makes the answer, which is OKAY: r_data_i from the
 //        next cycle on, a register that stands up to the next r_done_i. The next address may come
 //        in between, and be taken after r_done_i
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_axil_r #(
   parameter int AW = 12
@@ -33,6 +34,9 @@ module mr_axil_r #(
     end
     if (arvalid_i && arready_o) r_addr_o <= araddr_i;
   end
+
+  `MR_ASSERT(take, !r_take_i || r_valid_o)
+  `MR_ASSERT(done, !r_done_i || !rvalid_o)
 
 `ifdef FORMAL
   `include "mr_axil_r_props.svh"

@@ -7,6 +7,7 @@
 //   w_   w_valid_o: an address and its word are there, and the response before has been taken. They
 //        stand until w_take_i; w_done_i, then or later, makes the response, which is OKAY. The
 //        next pair may come in between, and be taken after w_done_i
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_axil_w #(
   parameter int AW = 12
@@ -35,6 +36,9 @@ module mr_axil_w #(
     if (awvalid_i && awready_o) w_addr_o <= awaddr_i;
     if (wvalid_i && wready_o) {w_strb_o, w_data_o} <= {wstrb_i, wdata_i};
   end
+
+  `MR_ASSERT(take, !w_take_i || w_valid_o)
+  `MR_ASSERT(done, !w_done_i || !bvalid_o)
 
 `ifdef FORMAL
   `include "mr_axil_w_props.svh"

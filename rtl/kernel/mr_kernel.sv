@@ -22,6 +22,7 @@
 // buffers of 2^page_log2 bytes. With bit 8 of page_log2 the pages take turns, 4 KiB at a time:
 // page (address >> 12) % 4 has the address without these two bits, modulo 2^page_log2. So
 // consecutive addresses lie in four memories. No cycle is added to the engine's memory ports.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_kernel #(
   `include "core_params.svh"
@@ -218,5 +219,7 @@ module mr_kernel #(
   ) u_core (
     `include "core_pass.svh"
   );
+
+  `MR_ASSERT(one_write, !c_go || c_ready)
 
 endmodule

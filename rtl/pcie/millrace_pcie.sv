@@ -16,6 +16,7 @@
 // Every master: one ID, INCR bursts of at most 64 beats inside 4 KiB. A response other than OKAY
 // ends the entry or the run with an error; nothing is retried. One clock; rst_ni (synchronous,
 // active low) is the function's reset: by FLR, hot reset and power-up.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module millrace_pcie #(
   parameter int QUEUES = 16,
@@ -207,5 +208,8 @@ module millrace_pcie #(
   ) u_core (
     `include "core_pass.svh"
   );
+
+  `MR_ASSERT(local_read, !(e_ren && lr_q))
+  `MR_ASSERT(local_write, !(e_wen && wvalid && dst == LOCAL))
 
 endmodule

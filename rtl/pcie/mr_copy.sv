@@ -16,6 +16,7 @@
 // copy goes on to its end, so that there is nothing to take back.
 // AXI: one ID, INCR, <= 64 beats of 64 bytes, never across 4 KiB; AW comes with the burst's first
 // W beat at the earliest.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_copy #(
   parameter int BURSTS = 8
@@ -236,5 +237,12 @@ module mr_copy #(
 
   assign idle_o = !src_busy && mn_q == '0 && !in_q && !m_arvalid_o && !dst_q && !m_awvalid_o &&
                   !m_wvalid_o && open_q == '0 && cnt_q == '0;
+
+  `MR_ASSERT_STABLE(ar, m_arvalid_o, m_arready_i, {m_araddr_o, m_arlen_o})
+  `MR_ASSERT_STABLE(aw, m_awvalid_o, m_awready_i, {m_awaddr_o, m_awlen_o})
+  `MR_ASSERT_STABLE(w, m_wvalid_o, m_wready_i, {m_wdata_o, m_wstrb_o, m_wlast_o})
+  `MR_ASSERT_COUNT(reads, mn_q, s_go, r_end, BURSTS)
+  `MR_ASSERT_COUNT(writes, open_q, d_go, b_take, BURSTS)
+  `MR_ASSERT_COUNT(bytes, cnt_q, push ? in_n_q : 7'd0, pop ? pop_n : 7'd0, 128)
 
 endmodule

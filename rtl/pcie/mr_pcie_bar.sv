@@ -9,6 +9,7 @@
 // q_: register port of mr_pcie_queues. x_: the executor's accesses to the engine: x_valid_i with
 // its payload until x_done_o (pulse; x_rdata_o with it). c_: AXI4-Lite master to the engine.
 // scrub_: the register SCRUB. idle_o: nothing is asked for or under way.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_pcie_bar #(
   parameter int N = 1,
@@ -181,5 +182,10 @@ module mr_pcie_bar #(
                       {scrub_addr_o, 5'd0, scrub_en_o});
     end
   end
+
+  `MR_ASSERT_STABLE(x, x_valid_i, x_done_o, {x_write_i, x_addr_i, x_wdata_i})
+  `MR_ASSERT_STABLE(c_aw, c_awvalid_o, c_awready_i, c_addr_o)
+  `MR_ASSERT_STABLE(c_w, c_wvalid_o, c_wready_i, c_wdata_o)
+  `MR_ASSERT_STABLE(c_ar, c_arvalid_o, c_arready_i, c_addr_o)
 
 endmodule

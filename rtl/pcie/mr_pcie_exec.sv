@@ -15,6 +15,7 @@
 // STATUS.busy) this block waits without a change of its state: idle_o is high then, and without an
 // entry, until something has to be done. With scrub_en_i, the run at
 // scrub_addr_i comes before an entry's run where q_owner_i is low; q_own_o (pulse): it ended well.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_pcie_exec #(
   parameter int N = 1,
@@ -405,5 +406,8 @@ module mr_pcie_exec #(
       default: ;
     endcase
   end
+
+  `MR_ASSERT_STABLE(cp, cp_valid_o, cp_ready_i, {cp_src_addr_o, cp_dst_addr_o, cp_bytes_o})
+  `MR_ASSERT_STABLE(ways, 1'b1, cp_idle_i, {cp_src_o, cp_dst_o, cp_zero_o})
 
 endmodule

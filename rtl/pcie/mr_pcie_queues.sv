@@ -17,6 +17,7 @@
 // memories hold is this ring's: job_own_i says so, until another ring's job_own_i or its enabling.
 // irq_o: pulse on the ring's vector with job_irq_i, and with each fault. busy_o stays high from a
 // doorbell to the end of the last entry.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_pcie_queues #(
   parameter int QUEUES = 16
@@ -172,5 +173,8 @@ module mr_pcie_queues #(
       default:                      rdata_o = '0;
     endcase
   end
+
+  `MR_ASSERT(take, !job_take_i || (job_any_o && !job_busy_o))
+  `MR_ASSERT(done, !(job_done_i || job_own_i) || job_busy_o)
 
 endmodule
