@@ -9,12 +9,23 @@
 
 // ---- commands ----------------------------------------------------------------------------------
 
+// Where the stream goes on, for so many beats.
+static uint64_t stream_on(struct mr_machine *m, const uint32_t *cmd, uint64_t beats)
+{
+    uint64_t at = m->stream_beat;
+    if (m->legal.v.train && mr_field(cmd, MR_F_STREAM_TILES_SEEK))
+        at = mr_field(cmd, MR_F_STREAM_TILES_OFF);
+    m->stream_beat = at + beats;
+    return at;
+}
+
 static int do_stream_vec(struct mr_machine *m, const uint32_t *cmd)
 {
     int d = (int)mr_field(cmd, MR_F_STREAM_VEC_D), n = m->g.n;
     uint64_t beats = mr_legal_stream_beats(cmd, (unsigned)n) / 2; // of gain, and of bias
+    uint64_t at = stream_on(m, cmd, 2 * beats);
     for (int c = 0; c < n; c++) {
-        const uint8_t *p = stream_window(m, c, m->stream_beat, 2 * beats);
+        const uint8_t *p = stream_window(m, c, at, 2 * beats);
         if (!p)
             return MR_ERR_DEVICE;
         for (int j = c, i = 0; j < d / 4; j += n, i++) {
@@ -22,24 +33,24 @@ static int do_stream_vec(struct mr_machine *m, const uint32_t *cmd)
             memcpy(m->bias + 4 * j, p + beats * BEAT + 16 * (size_t)i, 16);
         }
     }
-    m->stream_beat += 2 * beats;
+    m->streamed += 2 * beats;
     return 0;
 }
 
 static int do_stream_tiles(struct mr_machine *m, const uint32_t *cmd)
 {
+    uint64_t beats = mr_legal_stream_beats(cmd, (unsigned)m->g.n);
     struct pending p = {
-        .beat = m->stream_beat,
+        .beat = stream_on(m, cmd, beats),
         .kblocks = (int)mr_field(cmd, MR_F_STREAM_TILES_KBLOCKS),
         .cols = (int)mr_field(cmd, MR_F_STREAM_TILES_COLS),
         .fp4 = mr_field(cmd, MR_F_STREAM_TILES_FP4),
         .bias = mr_field(cmd, MR_F_STREAM_TILES_BIAS),
     };
-    uint64_t beats = mr_legal_stream_beats(cmd, (unsigned)m->g.n);
     for (int c = 0; c < m->g.n; c++)
         if (!stream_window(m, c, p.beat, beats))
             return MR_ERR_DEVICE;
-    m->stream_beat += beats;
+    m->streamed += beats;
     m->pending[m->n_pending++] = p;
     return 0;
 }
@@ -187,7 +198,7 @@ int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_e
     *dev = (struct mr_device_error){0};
     m->dev = dev;
     m->next = 0;
-    m->stream_beat = 0;
+    m->stream_beat = m->streamed = 0;
     m->mac_blocks = 0;
     m->grad_blocks = 0;
     m->n_pending = 0;
@@ -426,7 +437,7 @@ struct mr_machine_run mr_machine_state(const struct mr_machine *m)
 
 struct mr_machine_counts mr_machine_counts(const struct mr_machine *m)
 {
-    return (struct mr_machine_counts){m->next, m->stream_beat * (uint64_t)m->g.n, m->mac_blocks,
+    return (struct mr_machine_counts){m->next, m->streamed * (uint64_t)m->g.n, m->mac_blocks,
                                       m->grad_blocks};
 }
 

@@ -88,7 +88,7 @@ struct mr_machine {
     uint32_t n_cmds, next;
     int n_rows;
     bool two_pass;
-    uint64_t stream_beat;
+    uint64_t stream_beat, streamed;   // where the stream goes on; beats so far, of each channel
     uint64_t mac_blocks, grad_blocks; // so far
     struct pending pending[MR_TILES_MAX];
     int n_pending;

@@ -189,8 +189,9 @@ module mr_seq #(
   mr_stream_ctl #(.N(N), .TRAIN(TRAIN)) u_stream_ctl (
     .clk_i(clk_ctl), .rst_ni(unit_rst_no), .clear_i(1'b0), .cmd_valid_i(q_valid[READER]),
     .cmd_ready_o(sc_ready), .cmd_i(d_cmd_q), .index_i(index_q), .limit_i(w_limit),
-    .stash_limit_i(s_limit_o), .bad_o(stream_bad), .bad_index_o(stream_index),
-    .bad_off_o(stream_off), .bad_stash_o(stream_bad_stash), .pending_o(stream_pending),
+    .stash_limit_i(s_limit_o), .train_i(TRAIN != 0 ? train_o : 1'b0), .bad_o(stream_bad),
+    .bad_index_o(stream_index), .bad_off_o(stream_off), .bad_stash_o(stream_bad_stash),
+    .pending_o(stream_pending),
     .issue_valid_i(iss_valid[READER]), .issue_ready_o(iss_ready[READER]),
     .issue_cmd_i(iss_cmd[512*READER+:512]), .done_o(stream_done),
     `MR_WJOB_M_TO(job_, job_), `MR_SP_M_TO(sp_, sp_)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reader queue: turns STREAM_VEC and STREAM_TILES into read jobs, which run ahead, and into
-// commands for the channels' splitters, which follow the data. Both go to all N channels; the
-// weight stream is contiguous, so a job starts where the last one ended.
+// commands for the channels' splitters, which follow the data. Both go to all N channels; a job
+// starts where the last one of the weights ended, or where SEEK says.
 //
 // Parameters
 //   N      channels (a power of two)
-//   TRAIN  1: STREAM_STASH too (mr_stash_jobs); stash_limit_i is its window
+//   TRAIN  1: STREAM_STASH too (mr_stash_jobs); stash_limit_i is its window. And SEEK, in a run of
+//          training, train_i
 //
 // Commands are legal (mr_legal) but for their window: what they take from the stream must end in
 // the smallest weight window, limit_i (beats).
@@ -34,6 +35,7 @@ module mr_stream_ctl #(
   input  logic [15:0]  index_i,
   input  logic [31:0]  limit_i,
   input  logic [31:0]  stash_limit_i,
+  input  logic         train_i,
   output logic         bad_o,
   output logic [15:0]  bad_index_o,
   output logic [31:0]  bad_off_o,
@@ -52,6 +54,7 @@ module mr_stream_ctl #(
 );
 
   localparam int LN = $clog2(N);
+  localparam int JOB_W = TRAIN != 0 ? 65 : 32;  // beats; and where it begins, if it seeks
 
   // ---- fields ---------------------------------------------------------------------------------
   // Fields lie at fixed bits of a command; the rest of it is not used here.
@@ -86,6 +89,10 @@ module mr_stream_ctl #(
   assign j_in_valid  = b_valid_q || st_good;
   assign j_in_beats  = st_good ? '0 : b_vec_q ? {15'd0, b_vec_beats_q, 1'b0}
                                : b_low_q + {b_high_q, 17'd0} + b_header_q;
+
+  // Where the command seeks to.
+  logic        a_seek, b_seek;
+  logic [31:0] a_off, b_off;
 
   logic [15:0] a_index_q, b_index_q;
   always_ff @(posedge clk_i) begin
@@ -146,6 +153,7 @@ module mr_stream_ctl #(
         bad_o     <= c_end > {1'b0, limit_i};
         end_q     <= c_end[31:0];
       end
+      if (a_seek && !outside_q) end_q <= a_off;  // the command before it was looked at
       if (st_bad && !outside_q) begin
         outside_q <= 1'b1;
         bad_o     <= 1'b1;
@@ -170,14 +178,16 @@ module mr_stream_ctl #(
 
   // ---- read jobs ------------------------------------------------------------------------------
   logic        j_valid, j_ready;
-  logic [31:0] j_beats, off_q;
+  logic [31:0] j_beats, j_off, off_q;
+  logic [JOB_W-1:0] j_in_job, j_job;
   logic [N-1:0] job_pend_q;
   logic [5:0]   unused_count;
-  mr_fifo #(.W(32), .DEPTH(32)) u_jobs (
+  mr_fifo #(.W(JOB_W), .DEPTH(32)) u_jobs (
     .clk_i, .rst_ni, .clear_i,
-    .in_valid_i(j_in_valid), .in_ready_o(j_in_ready), .in_data_i(j_in_beats),
-    .out_valid_o(j_valid), .out_ready_i(j_ready), .out_data_o(j_beats), .count_o(unused_count)
+    .in_valid_i(j_in_valid), .in_ready_o(j_in_ready), .in_data_i(j_in_job),
+    .out_valid_o(j_valid), .out_ready_i(j_ready), .out_data_o(j_job), .count_o(unused_count)
   );
+  assign j_beats     = j_job[31:0];
   assign job_valid_o = job_pend_q;
   assign j_ready     = job_pend_q == '0 && !st_turn && !(outside_q && out_q == bad_job_q);
 
@@ -190,9 +200,9 @@ module mr_stream_ctl #(
       if (j_valid) begin
         out_q       <= out_q + 16'd1;
         job_pend_q  <= (TRAIN != 0 && j_beats == '0) ? '0 : '1;
-        job_off_o   <= off_q;
+        job_off_o   <= j_off;
         job_beats_o <= j_beats;
-        off_q       <= off_q + j_beats;
+        off_q       <= j_off + j_beats;
       end
     end else if (TRAIN != 0 ? st_job : 1'b0) begin  // a constant before enables are found
       job_pend_q  <= '1;
@@ -201,6 +211,34 @@ module mr_stream_ctl #(
     end else begin
       job_pend_q <= job_pend_q & ~job_ready_i;
     end
+  end
+
+  // ---- seeking ----------------------------------------------------------------------------------
+  if (TRAIN != 0) begin : gen_seek
+    logic        a_seek_q, b_seek_q;
+    logic [31:0] a_off_q, b_off_q;
+    always_ff @(posedge clk_i) begin
+      if (take) begin
+        a_seek_q <= train_i && c[mr_pkg::STREAM_TILES_SEEK_LSB];
+        a_off_q  <= c[mr_pkg::STREAM_TILES_OFF_LSB +: 32];
+      end
+      if (a_valid_q) begin
+        b_seek_q <= a_seek_q;
+        b_off_q  <= a_off_q;
+      end
+    end
+    assign a_seek   = a_valid_q && a_seek_q;
+    assign a_off    = a_off_q;
+    assign b_seek   = b_seek_q && !st_good;
+    assign b_off    = b_off_q;
+    assign j_in_job = {b_seek, b_off, j_in_beats};
+    assign j_off    = j_job[64] ? j_job[63:32] : off_q;
+  end else begin : gen_no_seek
+    assign {a_seek, a_off, b_seek, b_off} = '0;
+    assign j_in_job = j_in_beats;
+    assign j_off    = off_q;
+    logic unused;
+    assign unused = ^{train_i, b_seek, b_off};
   end
 
   // ---- the stash --------------------------------------------------------------------------------

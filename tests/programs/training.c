@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmodel/legal.h"
 #include "device/model.h"
 #include "device/open.h"
 #include "device/sim.h"
@@ -104,6 +105,17 @@ static void load_columns(struct training_case *c)
     SET(cmd, LOAD_ACT_DST_SLOT, below(c, 4));
 }
 
+// Of the weights, somewhere in their window.
+static void stream_weights(struct training_case *c, uint32_t kblocks, uint32_t cols)
+{
+    struct mr_command *cmd = append(c, MR_OP_STREAM_TILES);
+    SET(cmd, STREAM_TILES_KBLOCKS, kblocks);
+    SET(cmd, STREAM_TILES_COLS, cols);
+    SET(cmd, STREAM_TILES_SEEK, 1);
+    SET(cmd, STREAM_TILES_OFF,
+        below(c, t_beats[T_WEIGHTS] - (uint32_t)mr_legal_stream_beats(cmd->word, 1) + 1));
+}
+
 // From a region; the parts need not begin with a section.
 static void stream_columns(struct training_case *c, uint32_t region, uint32_t kblocks,
                            uint32_t cols)
@@ -132,7 +144,10 @@ static void product(struct training_case *c)
     SET(cmd, LOAD_ACT_ROWS, 32);
     SET(cmd, LOAD_ACT_DST_BASE, base);
     SET(cmd, LOAD_ACT_DST_SLOT, slot);
-    stream_columns(c, region, kblocks, cols);
+    if (below(c, 3) == 0)
+        stream_weights(c, kblocks, cols);
+    else
+        stream_columns(c, region, kblocks, cols);
     cmd = append(c, MR_OP_MATMUL);
     SET(cmd, MATMUL_KBLOCKS, kblocks);
     SET(cmd, MATMUL_COLS, cols);
@@ -272,6 +287,8 @@ static void one_by_one(struct training_case *c)
         queue = (number);
         MR_OP_LIST(IS)
 #undef IS
+        if (op == MR_OP_STREAM_TILES) // waits for nobody
+            continue;
         uint32_t all = mr_command_get(&c->cmds[before], MR_F_CMD_SIGNAL) | 1u << queue;
         mr_command_set(&c->cmds[before], MR_F_CMD_SIGNAL, all);
         mr_command_set(&c->cmds[i], MR_F_CMD_WAIT, 1u << queue);
@@ -299,7 +316,7 @@ static void fill_bytes(struct training_case *c)
                 u = below(c, 2) ? 0xFFFFFFFFu : 0x7F800000u;
             memcpy(c->bytes[part] + i, &u, sizeof u);
         }
-    for (int part = T_KV; part <= T_STASH; part += T_STASH - T_KV)
+    for (int part = T_WEIGHTS; part <= T_STASH; part++)
         for (uint32_t i = 0; i < 64 * t_beats[part]; i++)
             c->bytes[part][i] |= c->bytes[part][i] == 0x80; // no element is -128
     for (uint32_t i = RECORD; i < RECORD + 8; i++)          // as a GRAD leaves them
