@@ -8,11 +8,13 @@
 //   LIMIT     most of them at a time: 1 where commands of a queue go to different units, which
 //             would overtake each other
 //
-// Timing: in_valid_i/in_ready_o and issue_valid_o/issue_ready_i are valid/ready; issue_valid_o
-// falls only with a transfer, since nobody else takes the semaphores that this queue waits for.
+// Timing: in_valid_i/in_ready_o and issue_valid_o/issue_ready_i are valid/ready; nobody else takes
+// the semaphores that this queue waits for. In the cycle behind a transfer issue_ready_i is low:
+// issue_valid_o may be high there for semaphores that are taken. Else only a transfer ends it.
 // take_o is the mask of semaphores consumed in this cycle. done_i is a pulse of the unit, in the
 // order of issue; in the next cycle signal_o carries the command's mask and
 // done_valid_o/done_index_o name it.
+`include "mr_assert.svh"
 module mr_queue #(
   parameter int DEPTH = 16,
   parameter int INFLIGHT = 8,
@@ -90,6 +92,9 @@ module mr_queue #(
     end
     if (done_i) done_index_o <= mem[rptr_q][31:16];
   end
+
+  `MR_ASSERT_STABLE(issue, issue_valid_o && !busy_o, issue_ready_i, index_o)
+  `MR_ASSERT_COUNT(count, count_q, fire, done_i, LIMIT)
 
 `ifdef MILLRACE_VIEW
   // For timelines (sim/verilator/observer.h): what finishes and what is issued in this cycle, and

@@ -12,6 +12,7 @@
 // cycles in a row.
 // In program order a count is at most 15 (mr_legal). Here it may be ahead by the commands of the
 // one queue that waits for it which have been dealt out and have not taken theirs: fewer than 48.
+`include "mr_assert.svh"
 module mr_sems #(
   parameter int QUEUES = 5
 ) (
@@ -31,6 +32,8 @@ module mr_sems #(
     if (!rst_ni || clear_i) take_q <= '0;
     else take_q <= take_i;
   end
+
+  `MR_ASSERT(gap, (take_q & take_i) == '0)
 
   // How many bits are set, without carry chains: each bit is a function of a few inputs.
   function automatic [2:0] ones(input logic [QUEUES-1:0] x);
@@ -70,6 +73,8 @@ module mr_sems #(
         if (!rst_ni || clear_i) {nonzero_q, count_q[g]} <= '0;
         else if (active) {nonzero_q, count_q[g]} <= counted(count_q[g], up, down);
       end
+      `MR_ASSERT_COUNT(count, count_q[g], ones(up), ones(down), 15 + 47)
+      `MR_ASSERT_ONEHOT0(taker, down)
     end
   endgenerate
 

@@ -19,6 +19,7 @@
 // A job with job_stash_o is in the stash. A STREAM_STASH without semaphores is read in its turn, as
 // weights are; one that waits is read when it is issued, and holds those behind it back.
 // pending_o: a command's window has not been looked at; one of the stash shows a cycle later.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_stream_ctl #(
   parameter int N = 1,
@@ -345,5 +346,13 @@ module mr_stream_ctl #(
   end else begin : gen_no_parts
     assign {sp_first_o, sp_in_head_o} = '0;
   end
+
+  for (genvar ch = 0; ch < N; ch++) begin : gen_contracts
+    `MR_ASSERT_STABLE(job, job_valid_o[ch], job_ready_i[ch], {job_off_o, job_beats_o, job_stash_o})
+    `MR_ASSERT_STABLE(command, sp_valid_o[ch], sp_ready_i[ch],
+                      {sp_vec_o, sp_vec_beats_o, sp_fp4_o, sp_bias_o, sp_kblocks_o, sp_groups_o,
+                       sp_first_o, sp_in_head_o})
+  end
+  `MR_ASSERT(done, (sp_done_i & ~(sp_wait_q & ~sp_pend_q)) == '0)
 
 endmodule

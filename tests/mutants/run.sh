@@ -61,6 +61,7 @@ catcher() { # how a test is called in the test list
     gates) echo "unit-test_clk_gate" ;;
     tinyt) echo "unit-test_train_rtl" ;;
     programs | programs-c) echo "programs" ;;
+    sim*) echo "selftest on sim:tiny${1#sim}" ;;
     *) echo "selftest on sim:tiny" ;;
     esac
 }
@@ -133,7 +134,8 @@ baseline() { # catcher
     gates) timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     tinyt) timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs | programs-c) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
-    device: | sim) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
+    device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
+    sim*) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device "sim:tiny${1#sim}" ;;
     esac >"$dir/baseline.log" 2>&1
 }
 
@@ -155,10 +157,11 @@ make_test() { # catcher file
     programs-c)
         $cc $cflags -Itests/programs -o build/test tests/programs/*.c "$2" "$build/libmillrace.a" $libs
         ;;
-    sim | gates | programs | tinyt)
-        local c=tiny
+    sim* | gates | programs | tinyt)
+        local c=tiny view=
         [ "$1" != tinyt ] || c=tinyt
-        make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=$c JOBS=1 build/sim/$c/libmillrace-sim-$c.so
+        [ "$1" != sim,check ] || view=-view
+        make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=$c JOBS=1 build/sim/$c/libmillrace-sim-$c$view.so
         ;;
     esac
 }
@@ -171,7 +174,7 @@ run_test() { # catcher
     tinyt) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     programs-c) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test cases=$fuzz_cases ;;
-    sim) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
+    sim*) MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/millrace" selftest --device "sim:tiny${1#sim}" ;;
     esac
 }
 
