@@ -44,6 +44,7 @@
 //   + (2 r w - 1) max(8 / N, 1) + 2   other blocks, done_o (one pass; about twice that with two)
 // With FOLD, r w (p + 1) in the first line is 64 / V times as much.
 // More groups: the load of the next runs beside PV, its QK pass beside the drain.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_attn #(
   parameter int N = 1,
@@ -449,5 +450,7 @@ module mr_attn #(
       nan_o         <= out_nan;
     end
   end
+
+  `MR_ASSERT(counters, $onehot({cnt_busy_o, cnt_wait_kv_o, cnt_idle_o}))
 
 endmodule

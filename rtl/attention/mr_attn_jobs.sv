@@ -11,6 +11,7 @@
 // Timing: passes are queued 4 deep (`jd_valid_i/jd_ready_o`), jobs leave in order by
 // `job_valid_o/job_ready_i` (payload stable while waiting). A pass without positions makes no job.
 // jd_one_i: a single record at jd_base_i whatever `positions` says (prefix maxima).
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_attn_jobs #(
   parameter int N = 1,
@@ -115,5 +116,8 @@ module mr_attn_jobs #(
         end
     endcase
   end
+
+  `MR_ASSERT_STABLE(job, job_valid_o, job_ready_i, {job_off_o, job_beats_o})
+  `MR_ASSERT(data, state_q != DATA || job_valid_q)
 
 endmodule

@@ -24,6 +24,7 @@
 //     unless a beat (or the first p) is missing. With FOLD one of data takes 64 / V cycles.
 //   dr_*, sum_*: see mr_attn_mac, mr_attn_prob.
 //   pm_take_i: the beat at the FIFO's head (pm_valid_o) is taken by the controller.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_attn_lane #(
   parameter int N = 1,
@@ -426,5 +427,11 @@ module mr_attn_lane #(
   );
 
   assign pv_done_o = !(act_q && mode_q) && !s1_v_q && !pv_busy;
+
+  `MR_ASSERT(start, !(qk_start_i || pv_start_i) || (qk_done_o && pv_done_o))
+  `MR_ASSERT(load, !ld_valid_i || qk_done_o)
+  `MR_ASSERT(pm, !pm_take_i || (f_valid && !act_q))
+  `MR_ASSERT_ONEHOT0(max_read, {t_valid, pmx_ren, mx_ren_i})
+  `MR_ASSERT_ONEHOT0(max_write, {k_valid_q, mxw_valid_i})
 
 endmodule

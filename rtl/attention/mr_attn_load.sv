@@ -7,6 +7,7 @@
 //
 // Timing: start_i (pulse) with cfg_* stable until done_o (pulse, all writes have left);
 // rows * passes * words + 6 cycles. q_* and pm_* are RAM ports.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_attn_load #(
   parameter int T = 8,
@@ -151,5 +152,7 @@ module mr_attn_load #(
   assign pm_raddr_o = pm_raddr_q;
   assign ld_valid_o = v_q[2];
   assign lp_valid_o = v_q[2] && hi_q[2];
+
+  `MR_ASSERT(start, !start_i || !busy_q)
 
 endmodule

@@ -28,6 +28,7 @@
 // With FOLD > 1 steps come FOLD cycles apart at least, and what comes with a step stays until the
 // next one. What follows a step comes FOLD - 1 cycles later than said; d0_o and d1_o are there in
 // that one cycle.
+`include "mr_assert.svh"
 module mr_attn_mac #(
   parameter int V = 4,
   parameter int AA = 8,
@@ -369,5 +370,9 @@ module mr_attn_mac #(
   for (genvar i = 0; i < V; i++) begin : gen_out
     assign dr_o[48*i+:48] = {out_hi_q[16*i+:16], out_lo_q[32*i+:32]};
   end
+
+  `MR_ASSERT_ONEHOT0(pass, {st_qk_i, st_pv_i})
+  `MR_ASSERT(apart, !(st_pv && s3_pv_q) || st_addr != s3_addr_q)
+  `MR_ASSERT(drain, !(dr_step_i && busy_o))
 
 endmodule

@@ -19,6 +19,7 @@
 // Timing: start_i with cfg_* stable until idle_o. g_valid_o/g_ready_i: groups in order (payload
 // stable while waiting); jd_valid_o is offered to a channel until its jd_ready_i, one pass at a
 // time.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_attn_plan #(
   parameter int N = 1,
@@ -294,5 +295,9 @@ module mr_attn_plan #(
   end else begin : gen_lane0
     assign g_lane_o = '0;
   end
+
+  `MR_ASSERT(start, !start_i || idle_o)
+  `MR_ASSERT_STABLE(group, g_valid_o, g_ready_i, {g_tok_o, g_zero_o, g_lane_o, g_nr_o, g_pos_o,
+                    g_positions_o, g_hg_o, g_words_o, g_word0_o, g_sc_beats_o, g_sc_first_o})
 
 endmodule

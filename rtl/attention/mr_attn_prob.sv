@@ -72,6 +72,8 @@ module mr_attn_prob #(
     end
   end
   `MR_ASSERT_COUNT(credit, credit_q, p_pop_i, issue, DEPTH)
+  `MR_ASSERT(start, !start_i || (!act_q && credit_q == 6'(DEPTH)))
+  `MR_ASSERT(sums, !(sum_ren_i && e_valid))
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin

@@ -16,6 +16,7 @@
 // t_valid_o/t_o: one score per (head, row) in the order of the steps, never refused. cfg_* and the
 // maximum q codes (mq_* writes that of {row, head}) are stable from the first step to the last
 // score.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_attn_qk #(
   parameter int HEADS_MAX = 16,
@@ -264,5 +265,7 @@ module mr_attn_qk #(
 
   assign t_o   = nan_q[MUL] ? mr_fp_pkg::QNAN : m_y;
   assign ovf_o = (m_ovf && !nan_q[MUL]) || (c_ovf && !nan_q[CVT]);
+
+  `MR_ASSERT(sums, !(s5_v_q && s5_hlast_q) || !b_act_q || b_last)
 
 endmodule

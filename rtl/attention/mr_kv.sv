@@ -28,6 +28,7 @@
 //   result_base_i, rows_base_i  windows of STORE_RES and SAVE_ROWS; train_i: a run of training
 //   job_, data_  write jobs for mr_writer
 //   cnt_       strobes, mr_attn's; ovf_o, nan_o pulses for STICKY
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_kv #(
   parameter int N = 1,
@@ -183,5 +184,7 @@ module mr_kv #(
     .res_m_want_o(res_want_o),
     `MR_WR_M_TO(, )
   );
+
+  `MR_ASSERT_ONEHOT0(qkv_readers, {q_ren, kvs_ren})
 
 endmodule

@@ -23,6 +23,7 @@
 // Fields are legal, and residual rows lie in the result window (mr_legal).
 // Errors: err_valid_o pulse, WINDOW: a record outside its KV window, err_addr_o where it would
 // start. The command stops there, waits for what is under way and gives done_o.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_kvstore #(
   parameter int N = 1,
@@ -393,5 +394,8 @@ module mr_kvstore #(
   assign err_valid_o = err_q;
   assign err_code_o  = mr_pkg::DEVERR_WINDOW[7:0];
   assign err_addr_o  = err_addr_q;
+
+  `MR_ASSERT_COUNT(jobs, jobs_q, job_fire, job_done_i, 65535)
+  `MR_ASSERT(codes, fill_q <= 6'd32)
 
 endmodule
