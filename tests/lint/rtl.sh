@@ -85,10 +85,10 @@ done
 # The form for DSP48E2, with the cell's model.
 dsp=(rtl/tech/mr_tech_pkg.sv rtl/tech/{mr_dsp48e2,mr_dot{_lane,_cascade,_halves,,_sum,_acc,_add}}.sv rtl/array/mr_pe.sv rtl/attention/mr_attn_mac.sv tests/synth/dsp48e2.v)
 {
-    iverilog -g2012 -Wall -Wno-timescale -t null -DMILLRACE_DSP48E2 -Pmr_pe.DSP=1 -s mr_pe -s mr_attn_mac "${dsp[@]}" 2>&1 |
+    iverilog -g2012 -Wall -Wno-timescale -t null -Irtl/common -DMILLRACE_DSP48E2 -Pmr_pe.DSP=1 -s mr_pe -s mr_attn_mac "${dsp[@]}" 2>&1 |
         grep -v ': sorry: constant selects in always_'
     verilator --lint-only -Wall -DMILLRACE_DSP48E2 -GDSP=1 --top-module mr_pe "${dsp[@]}" 2>&1
-    verilator --lint-only -Wall -DMILLRACE_DSP48E2 --top-module mr_attn_mac "${dsp[@]}" 2>&1
+    verilator --lint-only -Wall -Irtl/common -DMILLRACE_DSP48E2 --top-module mr_attn_mac "${dsp[@]}" 2>&1
 } >"$tmp/i"
 [ ! -s "$tmp/i" ]
 tap $? "iverilog and verilator -Wall: mr_pe and mr_attn_mac in DSP48E2" "$tmp/i"
