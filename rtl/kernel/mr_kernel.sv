@@ -40,14 +40,19 @@ module mr_kernel #(
   localparam int PAGES = mr_pkg::WEIGHT_PAGES;
   localparam int CHANNEL_LSB = $clog2(mr_pkg::KARG_CHANNEL_STRIDE);
 
+  // Registers of this module: all others are the core's.
+  function automatic logic own(input logic [11:0] addr);
+    own = addr < 12'h010 || addr == mr_pkg::KARG_PAGE_LOG2[11:0] ||
+          addr >= mr_pkg::KARG_CHANNEL[11:0];
+  endfunction
+
   // ---- write side: one write at a time, either answered here or passed on to the core ---------
   `MR_PUT_W(w_, 12);
   logic sent_q, own_q;  // a write is under way in the core; it is the host's
   logic whole, is_local, local_write, core_write;
   mr_axil_w #(.AW(12)) u_write (.clk_i, .rst_ni, `MR_AXIL_W_S_TO(, s_axil_), `MR_PUT_M_ON(w_, w_));
   assign whole       = w_strb == 4'hF;
-  assign is_local    = w_addr < 12'h010 || w_addr == mr_pkg::KARG_PAGE_LOG2[11:0] ||
-                       w_addr >= mr_pkg::KARG_CHANNEL[11:0] || !whole;
+  assign is_local    = own(w_addr) || !whole;
   assign local_write = w_valid && is_local;
   assign core_write  = w_valid && !is_local;
   assign w_done      = local_write || (sent_q && core_bvalid && own_q);
@@ -77,8 +82,8 @@ module mr_kernel #(
   // While the core runs nothing changes here until the host or the core's end comes: one test then
   // leaves out all others in a simulator.
   logic awake;
-  assign awake = !rst_ni || s_axil_arvalid_i || w_valid || s_axil_rvalid_o || sent_q ||
-                 starting_q || (start_q && !seen_q) || done_event;
+  assign awake = !rst_ni || r_valid || w_valid || sent_q || starting_q ||
+                 (start_q && !seen_q) || done_event;
 
   always_ff @(posedge clk_i) if (awake) begin
     if (!rst_ni) begin
@@ -125,39 +130,22 @@ module mr_kernel #(
   end
 
   // ---- read side ------------------------------------------------------------------------------
-  logic        r_local, r_core_q;
-  logic [31:0] local_q;
-  logic        local_valid_q;
-  assign r_local     = s_axil_araddr_i < 12'h010 ||
-                       s_axil_araddr_i == mr_pkg::KARG_PAGE_LOG2[11:0] ||
-                       s_axil_araddr_i >= mr_pkg::KARG_CHANNEL[11:0];
-  assign core_arvalid   = s_axil_arvalid_i && !r_local && !local_valid_q && !r_core_q;
-  assign s_axil_arready_o = !local_valid_q && !r_core_q && (r_local || core_arready);
-  assign s_axil_rvalid_o  = local_valid_q || core_rvalid;
-  assign s_axil_rdata_o   = local_valid_q ? local_q : core_rdata;
-  assign s_axil_rresp_o   = '0;
-  assign read_ctrl   = s_axil_arvalid_i && s_axil_arready_o && s_axil_araddr_i == AP_CTRL;
+  `MR_GET_W(r_, 12);
+  logic asked_q;  // the core has the address
+  mr_axil_r #(.AW(12)) u_read (.clk_i, .rst_ni, `MR_AXIL_R_S_TO(, s_axil_), `MR_GET_M_ON(r_, r_));
+  assign core_arvalid = r_valid && !own(r_addr) && !asked_q;
+  assign r_done       = r_valid && (own(r_addr) || core_rvalid);
+  assign r_take       = r_done;
+  assign read_ctrl    = r_done && r_addr == AP_CTRL;
   always_ff @(posedge clk_i) if (awake) begin
-    if (!rst_ni) begin
-      local_valid_q <= 1'b0;
-      r_core_q      <= 1'b0;
-    end else begin
-      if (s_axil_arvalid_i && s_axil_arready_o) begin
-        local_valid_q <= r_local;
-        r_core_q      <= !r_local;
-      end
-      if (s_axil_rvalid_o && s_axil_rready_i) begin
-        local_valid_q <= 1'b0;
-        r_core_q      <= 1'b0;
-      end
-    end
-    if (s_axil_arvalid_i && s_axil_arready_o) begin
-      unique case (s_axil_araddr_i)
-        AP_CTRL: local_q <= {28'd0, ready_q, !start_q, done_q, start_q};
-        GIE:     local_q <= {31'd0, gie_q};
-        IER:     local_q <= {30'd0, ier_q};
-        ISR:     local_q <= {30'd0, isr_q};
-        default: local_q <= '0;
+    asked_q <= rst_ni && ((core_arvalid && core_arready) || (asked_q && !core_rvalid));
+    if (r_done) begin
+      unique case (r_addr)
+        AP_CTRL: r_data <= {28'd0, ready_q, !start_q, done_q, start_q};
+        GIE:     r_data <= {31'd0, gie_q};
+        IER:     r_data <= {30'd0, ier_q};
+        ISR:     r_data <= {30'd0, isr_q};
+        default: r_data <= own(r_addr) ? '0 : core_rdata;
       endcase
     end
   end
@@ -212,8 +200,8 @@ module mr_kernel #(
   // ---- the engine -----------------------------------------------------------------------------
   assign core_wstrb  = 4'hF;
   assign core_bready = 1'b1;
-  assign core_araddr = s_axil_araddr_i;
-  assign core_rready = s_axil_rready_i;
+  assign core_araddr = r_addr;
+  assign core_rready = 1'b1;
   millrace_core #(
     `include "core_params_pass.svh"
   ) u_core (
