@@ -21,6 +21,7 @@ enum mr_memory {
     MR_MEM_MAXIMA, // prefix maxima
     MR_MEM_KV,
     MR_MEM_SECOND, // the second row memory, of training
+    MR_MEM_NEXT,   // what the next chunk of rows has in place X, of training
     MR_MEM_PLACES, // and on: of a token, in the order of enum mr_place
     MR_MEMORIES = MR_MEM_PLACES + MR_PLACES,
 };

@@ -135,10 +135,8 @@ static void print_head(const struct listing *x, const struct mr_pass_program *p)
     fprintf(x->out, "layer %d, %s, ", p->layer, mr_program_name(p, name, sizeof name));
     if (p->part == MR_PASS_WEIGHTS)
         fprintf(x->out, "all rows\n");
-    else if (p->part == MR_PASS_ATTENTION)
-        fprintf(x->out, "%d rows at a time\n", p->rows);
     else
-        fprintf(x->out, "rows %d..%d\n", p->first, p->first + p->rows - 1);
+        fprintf(x->out, "from row %d on, %d at a time\n", p->first, p->rows);
 }
 
 static void print_work(const struct listing *x, const char *name, const char *item,
@@ -161,7 +159,6 @@ static void print_work(const struct listing *x, const char *name, const char *it
 static int show(void *arg, const struct mr_pass_program *p)
 {
     struct listing *x = arg;
-    struct mr_program_walk walk = {0};
     if (x->l->layer >= 0 && p->layer != x->l->layer)
         return 0;
     print_head(x, p);
@@ -171,7 +168,7 @@ static int show(void *arg, const struct mr_pass_program *p)
         struct mr_work w = mr_work_of(c, x->l->g->n, p->rows);
         char shape[SHAPE];
         shape_of(c, p->rows, shape);
-        print_work(x, mr_opcode_name(opcode), mr_program_item(&walk, x->l->model, p, i), shape, &w);
+        print_work(x, mr_opcode_name(opcode), mr_program_item(x->l->model, p, i), shape, &w);
         mr_work_add(&x->sum, &w);
     }
     x->programs++;

@@ -19,18 +19,11 @@ const char *mr_program_name(const struct mr_pass_program *p, char *buf, size_t s
     return buf;
 }
 
-const char *mr_program_item(struct mr_program_walk *w, const struct mr_config *model,
-                            const struct mr_pass_program *p, int i)
+const char *mr_program_item(const struct mr_config *model, const struct mr_pass_program *p, int i)
 {
-    unsigned opcode = mr_command_get(&p->commands[i], MR_F_CMD_OPCODE);
-    const struct mr_list *list = mr_items_of(model, p->layer);
-    bool matrix = opcode == MR_OP_MATMUL;
-    int *at = matrix ? &w->matrix : &w->norm;
     if (p->tensors[i] >= 0)
         return mr_tensor_spec(model, (size_t)p->tensors[i]).item->label;
-    if (p->item || (!matrix && opcode != MR_OP_LAYERNORM))
-        return "";
-    while (*at < list->count && list->items[*at].kind != (matrix ? MR_LINEAR : MR_NORM))
-        ++*at;
-    return *at < list->count ? list->items[(*at)++].label : "";
+    unsigned opcode = mr_command_get(&p->commands[i], MR_F_CMD_OPCODE);
+    bool has = p->items[i] >= 0 && (opcode == MR_OP_MATMUL || opcode == MR_OP_LAYERNORM);
+    return has ? mr_items_of(model, p->layer)->items[p->items[i]].label : "";
 }

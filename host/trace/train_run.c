@@ -39,10 +39,8 @@ static void describe(struct mr_trace_command *to, const struct mr_pass_program *
     }
     if (to->opcode == MR_OP_GRAD)
         (void)snprintf(to->label, sizeof to->label, "dW %s", item);
-    else if (*item)
-        (void)snprintf(to->label, sizeof to->label, "%s", item);
-    else if (p->item && matmul)
-        (void)snprintf(to->label, sizeof to->label, "dX %s", p->item->label);
+    else if (matmul || to->opcode == MR_OP_LAYERNORM)
+        (void)snprintf(to->label, sizeof to->label, "%s%s", p->item ? "dX " : "", item);
     else
         (void)snprintf(to->label, sizeof to->label, "%s", mr_opcode_name(to->opcode));
 }
@@ -50,7 +48,6 @@ static void describe(struct mr_trace_command *to, const struct mr_pass_program *
 static int add_commands(struct run *r, const struct mr_pass_program *p)
 {
     struct mr_trace *t = r->t;
-    struct mr_program_walk walk = {0};
     size_t n = t->n_commands + (size_t)p->count;
     int rc = mr_grow(&t->commands, t->n_commands, (size_t)p->count, sizeof *t->commands, r->err);
     if (rc < 0)
@@ -62,7 +59,7 @@ static int add_commands(struct run *r, const struct mr_pass_program *p)
         to->opcode = (uint8_t)mr_command_get(&p->commands[i], MR_F_CMD_OPCODE);
         to->queue = (uint8_t)mr_opcode_queue(to->opcode);
         to->layer = p->layer < r->trial.options.config->n_layer ? p->layer : -1;
-        describe(to, p, &p->commands[i], mr_program_item(&walk, r->trial.options.config, p, i),
+        describe(to, p, &p->commands[i], mr_program_item(r->trial.options.config, p, i),
                  t->channels);
     }
     t->n_commands = (unsigned)n;

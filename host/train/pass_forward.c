@@ -9,8 +9,9 @@
 // What a program has of a chunk. Of an encoder K and V of all chunks come first, since a row sees
 // rows behind it; then each chunk's Q with the attention, and the rest. Where all products behind
 // the attention wait for it, a program has all that is in front, and beside the attention the rest
-// of the chunk before. What stands together are neighbours in the stream of weights.
-enum stage { WHOLE, KEYS, QUERIES, FRONT, REST };
+// of the chunk before. Where a list has one norm, in front, a program has all chunks: beside what
+// reads one's norm the next one's, in other activation memory, and then what adds to the rows.
+enum stage { WHOLE, KEYS, QUERIES, FRONT, REST, NORMS, READERS, ADDED };
 
 struct forward {
     struct run run;
@@ -21,7 +22,27 @@ struct forward {
     bool again;       // for the stash alone
     int layer, first; // row of the chunk
     enum stage stage;
+    int rows_of; // whose rows are in the row memory, where a program has several
+    bool odd;    // the chunk's norm is in the other place
 };
+
+enum { OTHER_SLOT = 3 }; // the one that no place has
+
+// X of the chunk.
+static unsigned x_memory(const struct forward *f)
+{
+    return f->odd ? run_memory(MR_MEM_NEXT) : run_place(MR_X);
+}
+
+static int base_of(const struct forward *f, enum mr_place place)
+{
+    return place == MR_X && f->odd ? f->places.act_words : f->places.base[place];
+}
+
+static int slot_of(const struct forward *f, enum mr_place place)
+{
+    return place == MR_X && f->odd ? OTHER_SLOT : f->places.slot[place];
+}
 
 static int attention_of(const struct mr_list *list)
 {
@@ -52,6 +73,12 @@ static bool belongs(const struct forward *f, int i)
         return i <= f->attention;
     case REST:
         return i > f->attention;
+    case NORMS:
+        return item->kind == MR_NORM;
+    case READERS:
+        return item->kind != MR_NORM && item->to != MR_RESIDUAL;
+    case ADDED:
+        return item->to == MR_RESIDUAL;
     default:
         return true;
     }
@@ -73,19 +100,18 @@ static void norm(struct forward *f, int i)
     const struct mr_pass *p = f->p;
     const struct kept *kept = pass_item(p, f->layer, i);
     unsigned reads = run_place(MR_RESIDUAL) | run_memory(MR_MEM_VECTORS);
-    struct mr_command *c = run_add(&f->run, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
     struct mr_ln_const k = mr_ln_consts(p->c->n_embd, p->c->layer_norm_epsilon);
-    mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
+    run_stream_vectors(&f->run, p->at.w_off[kept->stream]);
     if (item->back) // before it writes there
         run_save(&f->run, kept->row, f->first, false);
-    c = run_add(&f->run, MR_OP_LAYERNORM, reads,
-                run_place(item->to) | run_memory(MR_MEM_SECOND) |
-                    (item->back ? run_place(MR_RESIDUAL) : 0));
+    struct mr_command *c = run_add(&f->run, MR_OP_LAYERNORM, reads,
+                                   x_memory(f) | run_memory(MR_MEM_SECOND) |
+                                       (item->back ? run_place(MR_RESIDUAL) : 0));
     mr_command_set(c, MR_F_LAYERNORM_BACK, item->back);
-    mr_command_set(c, MR_F_LAYERNORM_DST_BASE, (uint32_t)f->places.base[item->to]);
+    mr_command_set(c, MR_F_LAYERNORM_DST_BASE, (uint32_t)base_of(f, item->to));
     mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, (uint32_t)p->d.d / 32);
     mr_command_set(c, MR_F_LAYERNORM_N, (uint32_t)k.n);
-    mr_command_set(c, MR_F_LAYERNORM_DST_SLOT, (uint32_t)f->places.slot[item->to]);
+    mr_command_set(c, MR_F_LAYERNORM_DST_SLOT, (uint32_t)slot_of(f, item->to));
     mr_command_set(c, MR_F_LAYERNORM_INV_N, mr_bits(k.inv_n));
     mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
     mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
@@ -168,15 +194,18 @@ static void matrix(struct forward *f, int i)
     struct mr_pass *p = f->p;
     const struct kept *kept = pass_item(p, f->layer, i);
     struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, kept->stream);
-    unsigned reads = run_place(item->from), writes = run_place(item->to);
+    unsigned reads = item->from == MR_X ? x_memory(f) : run_place(item->from);
+    unsigned writes = run_place(item->to);
     if (item->to == MR_RESIDUAL)
         reads |= writes;
     if (item->to == MR_V)
         writes |= run_memory(MR_MEM_MAXIMA), reads |= run_memory(MR_MEM_MAXIMA);
-    run_stream_weights(&f->run, it.k / 32, it.cols, it.bias);
+    if (item->to == MR_V || item->epilogue == MR_ROTARY)
+        reads |= run_memory(MR_MEM_ROWS);
+    (void)run_stream_weights(&f->run, p->at.w_off[kept->stream], it.k / 32, it.cols, it.bias);
     struct mr_command *c = run_matmul(&f->run, it.k / 32, it.cols, reads, writes);
-    mr_command_set(c, MR_F_MATMUL_SRC_BASE, (uint32_t)f->places.base[item->from]);
-    mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)f->places.slot[item->from]);
+    mr_command_set(c, MR_F_MATMUL_SRC_BASE, (uint32_t)base_of(f, item->from));
+    mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)slot_of(f, item->from));
     mr_command_set(c, MR_F_MATMUL_BIAS, it.bias);
     destination(f, c, i);
     if (item->epilogue == MR_ROTARY)
@@ -230,6 +259,7 @@ static void items(struct forward *f, int from, int to)
         enum mr_kind kind = f->list->items[i].kind;
         if (!belongs(f, i))
             continue;
+        f->run.item = i;
         if (kind == MR_NORM)
             norm(f, i);
         else if (kind == MR_ATTEND)
@@ -243,7 +273,6 @@ static int begin_program(struct forward *f, struct mr_pass *p, int layer, enum s
                          int first, bool again, struct mr_error *err)
 {
     const struct mr_list *list = mr_items_of(p->c, layer);
-    int i = 0;
     *f = (struct forward){.p = p,
                           .places = mr_program_places(p->c),
                           .list = list,
@@ -252,12 +281,9 @@ static int begin_program(struct forward *f, struct mr_pass *p, int layer, enum s
                           .layer = layer,
                           .first = first,
                           .stage = stage};
-    while (!belongs(f, i) || pass_item(p, layer, i)->stream < 0)
-        i++;
     p->now = (struct mr_pass_program){
         .part = again ? MR_PASS_AGAIN : MR_PASS_FORWARD, .layer = layer, .first = first};
-    int rc = run_begin(&f->run, p, pass_chunk_rows(p, first),
-                       p->at.w_off[pass_item(p, layer, i)->stream], err);
+    int rc = run_begin(&f->run, p, pass_chunk_rows(p, first), err);
     if (rc == 0)
         run_load_rows(&f->run, first, 0);
     return rc;
@@ -335,9 +361,84 @@ static int layer_by_fronts(struct mr_pass *p, int layer, bool again, struct mr_e
     return rc == 0 ? stage_of_chunk(p, layer, REST, waits, again, err) : rc;
 }
 
+// ---- all chunks in a program --------------------------------------------------------------------
+
+static bool has_one_norm(const struct mr_list *list)
+{
+    int i = 1;
+    while (i < list->count && list->items[i].kind != MR_NORM)
+        i++;
+    return list->items[0].kind == MR_NORM && !list->items[0].back && i == list->count;
+}
+
+// Can the next chunk be in the same program?
+static bool goes_on(const struct forward *f, int next)
+{
+    const struct mr_pass *p = f->p;
+    return next < p->batch.rows && pass_chunk_rows(p, next) == f->run.rows &&
+           f->run.count < PASS_PROGRAM / 2 && f->places.act_words + p->d.d / 32 <= p->g.act_words;
+}
+
+static void rows_of(struct forward *f, int first)
+{
+    if (f->rows_of != first)
+        run_fetch(&f->run, f->p->at.entry[f->layer], first, false, false);
+    f->rows_of = first;
+}
+
+static void normed(struct forward *f, int first)
+{
+    turn_to(f, NORMS, first);
+    rows_of(f, first);
+    items(f, 0, 1);
+}
+
+static int layer_in_one(struct mr_pass *p, int layer, bool again, struct mr_error *err)
+{
+    struct forward f = {.run = {.rows = 0}};
+    bool block = layer < p->c->n_layer, adds = block && !again;
+    int rc = 0;
+    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk) {
+        int next = first + p->chunk;
+        if (!f.run.rows) {
+            rc = begin_program(&f, p, layer, NORMS, first, again, err);
+            if (rc < 0)
+                return rc;
+            f.rows_of = -1;
+            normed(&f, first);
+        }
+        if (block)
+            load_maxima(&f, false);
+        bool more = goes_on(&f, next);
+        if (more) {
+            f.odd = !f.odd;
+            normed(&f, next);
+            f.odd = !f.odd;
+        }
+        if (adds)
+            rows_of(&f, first);
+        turn_to(&f, READERS, first);
+        items(&f, 0, end_of(&f));
+        turn_to(&f, ADDED, first);
+        items(&f, 0, end_of(&f));
+        end_chunk(&f);
+        f.odd = !f.odd;
+        f.rows_of = -1;
+        if (more) {
+            run_load_rows(&f.run, next, 0);
+        } else {
+            rc = run_end(&f.run);
+            f.run.rows = 0;
+        }
+    }
+    return rc;
+}
+
 static int layer_forward(struct mr_pass *p, int layer, bool again, struct mr_error *err)
 {
     int rc = 0;
+    if (has_one_norm(mr_items_of(p->c, layer)))
+        return layer_in_one(p, layer, again, err);
     if (pass_waits_for_attention(p) && layer < p->c->n_layer && p->batch.rows > p->chunk)
         return layer_by_fronts(p, layer, again, err);
     for (int first = 0; first < p->batch.rows && rc == 0 && p->encoder; first += p->chunk)

@@ -227,14 +227,16 @@ static bool add_part(struct run *r, double cycles)
     return true;
 }
 
-// Parts that end at about `end`.
+// Parts that end at about `end`. One that outlasts a pause of attention by a quarter costs less
+// than what a shorter one leaves of it.
 static void add_parts(struct run *r, double end)
 {
     const struct run_time *t = &r->time;
+    const double longer = r->p->now.part == MR_PASS_ATTENTION ? 1.25 : 1;
     bool more = true;
     while (more && r->count + 8 < PASS_PROGRAM) {
         double left = end - fmax(t->free[MR_QUEUE_ARRAY], t->written[memory_of(r->parts.oldest)]);
-        more = left > LEAST && add_part(r, left);
+        more = left > LEAST && add_part(r, longer * left);
         run_time(r);
     }
 }
@@ -268,7 +270,7 @@ static int program(struct mr_pass *p, uint64_t off, struct mr_error *err)
     p->now = p->sums.of[find(p, p->sums.first, off)].program;
     p->now.part = MR_PASS_WEIGHTS;
     p->now.first = 0;
-    int rc = run_begin(&r, p, 1, 0, err);
+    int rc = run_begin(&r, p, 1, err);
     if (rc < 0)
         return rc;
     x->all = true;

@@ -327,8 +327,8 @@ struct run {
     struct mr_command *cmds, stream; // stream: of the next product
     struct mr_depend *depend;
     int16_t *tensors; // [count] of sums, the tensor
-    int count, rows, tensor;
-    uint64_t weights; // where its stream begins
+    int8_t *items;    // [count] of the layer
+    int count, rows, tensor, item;
     struct run_time time;
     struct run_parts parts;
     int rc;
@@ -339,22 +339,26 @@ struct run {
 enum { NO_MEMORY = 0 };
 unsigned run_memory(int memory);
 unsigned run_place(enum mr_place place);
+unsigned run_row_memory(bool second);
 
 // A run of `rows` rows.
-int run_begin(struct run *r, struct mr_pass *p, int rows, uint64_t weights, struct mr_error *err);
+int run_begin(struct run *r, struct mr_pass *p, int rows, struct mr_error *err);
 struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned writes);
 // END, and to the device. Frees what run_begin() took.
 int run_end(struct run *r);
 // The time of all commands so far, whose fields are set.
 void run_time(struct run *r);
 
-void run_load_rows(struct run *r, int first, int rotary); // table and rotary of the batch's rows
+void run_load_rows(struct run *r, int first, int rotary); // table and angles of the batch's rows
 // Rows of the model's width at row `first` of a region of the rows window.
 void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add);
 void run_save(struct run *r, uint64_t off, int first, bool second);
 // FETCH_ROWS or SAVE_ROWS of rows of so many lanes, which begin there.
 struct mr_command *run_rows(struct run *r, unsigned op, uint64_t off, int lanes, bool second);
-void run_stream_weights(struct run *r, int kblocks, int cols, bool bias);
+// Gain and bias of a norm, and a matrix for the next product, from so many beats of the weights on.
+// Returns where the matrix ends.
+void run_stream_vectors(struct run *r, uint64_t off);
+uint64_t run_stream_weights(struct run *r, uint64_t off, int kblocks, int cols, bool bias);
 void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
                       int first_col, int cols);
 // Columns of a matrix as rows of activation memory, of the region `writes`: to its beginning and

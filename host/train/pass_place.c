@@ -237,7 +237,6 @@ static void place_windows(struct mr_pass *p)
     (void)take(&p->mem.input_beats, (rows + 3) / 4);
     p->at.rot_off[0] = take(&p->mem.input_beats, rows * p->at.rot_beats);
     p->at.rot_off[1] = take(&p->mem.input_beats, rows * p->at.rot_beats);
-    (void)take(&p->mem.input_beats, (uint64_t)p->g.n); // rows that LOAD_ROWS reads and nobody uses
     p->mem.result_beats = p->encoder ? 1 : rows * (((uint64_t)p->c->vocab_size + 15) / 16);
     p->mem.prog_most = PASS_PROGRAM;
 }

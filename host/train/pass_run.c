@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmodel/legal.h"
 #include "cmodel/num.h"
 #include "train/cycles.h"
 #include "train/pass_impl.h"
@@ -20,7 +21,7 @@ unsigned run_place(enum mr_place place)
     return 1u << (MR_MEM_PLACES + (int)place);
 }
 
-static unsigned run_row_memory(bool second)
+unsigned run_row_memory(bool second)
 {
     return second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
 }
@@ -29,18 +30,20 @@ static int release(struct run *r)
 {
     free(r->cmds);
     free(r->tensors);
+    free(r->items);
     mr_depend_free(r->depend);
     return r->rc;
 }
 
-int run_begin(struct run *r, struct mr_pass *p, int rows, uint64_t weights, struct mr_error *err)
+int run_begin(struct run *r, struct mr_pass *p, int rows, struct mr_error *err)
 {
-    *r = (struct run){.p = p, .rows = rows, .tensor = -1, .weights = weights, .err = err};
+    *r = (struct run){.p = p, .rows = rows, .tensor = -1, .item = -1, .err = err};
     r->cmds = calloc(PASS_PROGRAM, sizeof *r->cmds);
     r->tensors = calloc(PASS_PROGRAM, sizeof *r->tensors);
+    r->items = calloc(PASS_PROGRAM, sizeof *r->items);
     r->depend = mr_depend_new(PASS_PROGRAM);
     p->filler.begin(r);
-    if (r->cmds && r->tensors && r->depend)
+    if (r->cmds && r->tensors && r->items && r->depend)
         return 0;
     r->rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a program of %d commands", PASS_PROGRAM);
     return release(r);
@@ -53,6 +56,7 @@ static struct mr_command *append(struct run *r, const struct mr_command *command
     int at = r->count < PASS_PROGRAM ? r->count : PASS_PROGRAM - 1;
     r->cmds[at] = *command;
     r->tensors[at] = (int16_t)r->tensor;
+    r->items[at] = (int8_t)r->item;
     r->count++;
     return &r->cmds[at];
 }
@@ -142,8 +146,8 @@ static int write_descriptor(const struct run *r)
     more[MR_TRAINING_GRAD_BEATS] = (uint32_t)p->mem.size.sums;
     for (int c = 0; c < p->g.n; c++) {
         uint32_t *ch = w + MR_RUN_CHANNEL(c), *stash = more + MR_RUN_CHANNEL(c);
-        put_u64(ch + MR_CHANNEL_WEIGHTS_LO, p->mem.weight_addr[c] + r->weights * MR_BEAT);
-        ch[MR_CHANNEL_WEIGHTS_BEATS] = (uint32_t)(p->mem.size.weights - r->weights);
+        put_u64(ch + MR_CHANNEL_WEIGHTS_LO, p->mem.weight_addr[c]);
+        ch[MR_CHANNEL_WEIGHTS_BEATS] = (uint32_t)p->mem.size.weights;
         put_u64(ch + MR_CHANNEL_KV_LO, p->mem.kv_addr[c]);
         ch[MR_CHANNEL_KV_BEATS] = p->at.kv_layer;
         put_u64(stash + MR_STASH_LO, p->mem.stash_addr[c]);
@@ -190,6 +194,7 @@ static int show(const struct run *r, mr_pass_show *to)
     program.pos = p->batch.pos;
     program.commands = r->cmds;
     program.tensors = r->tensors;
+    program.items = r->items;
     program.count = r->count;
     return to ? to(p->show_arg, &program) : 0;
 }
@@ -223,15 +228,11 @@ int run_end(struct run *r)
 void run_load_rows(struct run *r, int first, int rotary)
 {
     const struct mr_pass *p = r->p;
-    struct mr_command *c =
-        run_add(r, MR_OP_LOAD_ROWS, 0, run_memory(MR_MEM_ROWS) | run_place(MR_RESIDUAL));
+    struct mr_command *c = run_add(r, MR_OP_LOAD_ROWS, 0, run_memory(MR_MEM_ROWS));
     uint64_t rot = p->at.rot_off[rotary] + (uint64_t)first * p->at.rot_beats;
     mr_command_set(c, MR_F_LOAD_ROWS_TABLE_OFF, (uint32_t)first / 4);
     mr_command_set(c, MR_F_LOAD_ROWS_ROT_OFF, (uint32_t)rot);
     mr_command_set(c, MR_F_LOAD_ROWS_ROT_BEATS, (uint32_t)p->at.rot_beats);
-    // Rows come by FETCH_ROWS; here the least that may be.
-    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, (uint32_t)p->at.rot_off[rotary]);
-    mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, p->g.n > 4 ? (uint32_t)p->g.n / 4 : 1);
 }
 
 // Where row `first` of a region is.
@@ -278,12 +279,23 @@ static struct mr_command *stream(struct run *r, unsigned op)
     return &r->stream;
 }
 
-void run_stream_weights(struct run *r, int kblocks, int cols, bool bias)
+void run_stream_vectors(struct run *r, uint64_t off)
+{
+    struct mr_command *c = run_add(r, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
+    mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)r->p->d.d);
+    mr_command_set(c, MR_F_STREAM_VEC_SEEK, 1);
+    mr_command_set(c, MR_F_STREAM_VEC_OFF, (uint32_t)off);
+}
+
+uint64_t run_stream_weights(struct run *r, uint64_t off, int kblocks, int cols, bool bias)
 {
     struct mr_command *c = stream(r, MR_OP_STREAM_TILES);
+    mr_command_set(c, MR_F_STREAM_TILES_SEEK, 1);
+    mr_command_set(c, MR_F_STREAM_TILES_OFF, (uint32_t)off);
     mr_command_set(c, MR_F_STREAM_TILES_KBLOCKS, (uint32_t)kblocks);
     mr_command_set(c, MR_F_STREAM_TILES_COLS, (uint32_t)cols);
     mr_command_set(c, MR_F_STREAM_TILES_BIAS, bias);
+    return off + mr_legal_stream_beats(c->word, (unsigned)r->p->g.n);
 }
 
 void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
@@ -338,7 +350,7 @@ void run_copy_turned(struct run *r, struct mr_command *c, uint64_t off, int firs
 
 struct mr_command *run_matmul(struct run *r, int kblocks, int cols, unsigned reads, unsigned writes)
 {
-    struct mr_command *c = run_add(r, MR_OP_MATMUL, reads | run_memory(MR_MEM_ROWS), writes);
+    struct mr_command *c = run_add(r, MR_OP_MATMUL, reads, writes);
     mr_command_set(c, MR_F_MATMUL_KBLOCKS, (uint32_t)kblocks);
     mr_command_set(c, MR_F_MATMUL_COLS, (uint32_t)cols);
     return c;

@@ -35,6 +35,7 @@ struct mr_pass_program {
     const int *pos;             // positions of all rows in their sequences
     const struct mr_command *commands;
     const int16_t *tensors; // [count] a part of this one's sum, of any program; -1: it is not
+    const int8_t *items;    // [count] of a product or LAYERNORM, the number in the layer
     int count;
 };
 

@@ -366,7 +366,7 @@ static void turn_rows(struct device *d)
     struct mr_error err = {0};
     for (int first = 0; first < ROWS; first += d->p->chunk) {
         struct run r;
-        check(run_begin(&r, d->p, pass_chunk_rows(d->p, first), 0, &err), &err);
+        check(run_begin(&r, d->p, pass_chunk_rows(d->p, first), &err), &err);
         run_fetch(&r, d->p->at.residual, first, false, false);
         struct mr_command *c = run_copy(&r, false, COLS, NO_MEMORY);
         run_copy_turned(&r, c, d->p->at.gain_turned, first, 0, first == 0 ? 0 : INT32_MAX);
@@ -412,7 +412,7 @@ static void product(struct device *d, unsigned slopes, unsigned function, float 
     struct mr_error err = {0};
     struct run r;
     uint32_t at = (uint32_t)(d->p->at.dx + SLOPES_AT_ROW * (uint64_t)d->p->d.d / 16);
-    check(run_begin(&r, d->p, 32, 0, &err), &err);
+    check(run_begin(&r, d->p, 32, &err), &err);
     (void)run_load_act(&r, d->p->at.gain_turned, KB, 1, KB - 1, 5, 32, run_place(MR_X));
     run_stream_stash(&r, d->p->at.gain_turned, KB, 1, KB - 1, 64, WIDE);
     struct mr_command *c = run_matmul(&r, KB - 1, WIDE, run_place(MR_X), run_memory(MR_MEM_SECOND));
@@ -490,7 +490,7 @@ static void compare_grad(struct device *d, int resident, int unit, uint32_t limi
     static int32_t tiles[32 * OUT];
     uint32_t record[2], peak = 0, flags = 0;
     struct run r;
-    check(run_begin(&r, d->p, 1, 0, &err), &err);
+    check(run_begin(&r, d->p, 1, &err), &err);
     (void)run_load_act(&r, d->p->at.gain_turned, KB, 0, KB, 3, resident, run_place(MR_X));
     run_stream_stash(&r, d->p->at.gain_turned, KB, 0, KB, 64, OUT);
     struct mr_command *c = run_add(&r, MR_OP_GRAD, run_place(MR_X), 0);

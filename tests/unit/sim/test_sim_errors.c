@@ -227,8 +227,6 @@ static const struct edit edits[] = {
     {"STREAM_TILES cols 96", CMD, MR_OP_STREAM_TILES, MR_F_STREAM_TILES_COLS, 96, MR_DEVERR_COMMAND,
      0, 0},
 
-    {"LOAD_ROWS without residual", CMD, MR_OP_LOAD_ROWS, MR_F_LOAD_ROWS_RES_BEATS, 0,
-     MR_DEVERR_COMMAND, 0, 0},
     {"LOAD_ROWS residual too long", CMD, MR_OP_LOAD_ROWS, MR_F_LOAD_ROWS_RES_BEATS, 17,
      MR_DEVERR_COMMAND, 0, 0},
     {"LOAD_ROWS rotary too long", CMD, MR_OP_LOAD_ROWS, MR_F_LOAD_ROWS_ROT_BEATS, 17,

@@ -80,7 +80,7 @@ static void turn(const struct measured *m, const float *x, int width, uint64_t o
     struct mr_error err = {0};
     struct run r;
     write_rows(m, x, width);
-    check(run_begin(&r, m->p, ROWS, 0, &err), &err);
+    check(run_begin(&r, m->p, ROWS, &err), &err);
     fetch(&r, width);
     run_copy_turned(&r, run_copy(&r, false, width, NO_MEMORY), off, 0, 0, 0);
     check(run_end(&r), &err);
@@ -104,10 +104,10 @@ static void input_gradient(struct measured *m, const struct mr_stream_item *it, 
     struct mr_error err = {0};
     struct run r;
     write_rows(m, dy, it->cols);
-    check(run_begin(&r, m->p, ROWS, m->p->at.wt_off[stream], &err), &err);
+    check(run_begin(&r, m->p, ROWS, &err), &err);
     fetch(&r, it->cols);
     (void)run_copy(&r, false, it->cols, run_place(MR_X));
-    run_stream_weights(&r, it->cols / 32, it->k, false);
+    (void)run_stream_weights(&r, m->p->at.wt_off[stream], it->cols / 32, it->k, false);
     product_to_rows(&r, it->cols / 32, it->k);
     check(run_end(&r), &err);
     read_rows(m, it->k);
@@ -180,7 +180,7 @@ static void head_on_device(struct measured *m, const struct head *h, int first_c
     if (product != DQ)
         turn(m, rows, ROWS, p->at.ds_turned);
     write_rows(m, rows, ROWS);
-    check(run_begin(&r, p, ROWS, 0, &err), &err);
+    check(run_begin(&r, p, ROWS, &err), &err);
     fetch(&r, ROWS);
     if (product == DQ)
         (void)run_copy(&r, false, ROWS, run_place(MR_X));
