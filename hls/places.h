@@ -15,7 +15,7 @@ struct mr_quad { // four floats: what a channel has of a vector, one after the o
 
 enum { MR_STREAM_TOPS = 65536 }; // the most columns, over all segments, that one matrix may have
 
-// Where columns of a matrix go in one of the streams. Of a vector: `at` is where its first quad
+// Where columns of a matrix go in one of the streams. For a vector, `at` is where its first quad
 // goes, every 16 quads of a channel are `piece` beats apart.
 struct mr_stream_side {
     uint64_t at;      // where the matrix begins, in each channel
