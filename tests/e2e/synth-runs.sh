@@ -79,17 +79,12 @@ printf '%s\n' '| `mr_a` | `tiny` |  | 5 |' '| `mr_b` | `tiny` | LANES=2 | 6 |' >
 ok routed_modules_take_the_place_of_their_rows test "$(awk -f tests/synth/route/rows.awk "$work/new" "$work/old" | awk -F'|' '{ printf "%d ", $5 }')" = '5 6 2 3 '
 ok none_routed_leaves_all test "$(awk -f tests/synth/route/rows.awk /dev/null "$work/old" | wc -l)" = 4
 
-# A family that is not there is refused before anything is done.
-unknown_family() {
-    tests/synth/route/run.sh gw9 mr_vfadd >"$work/refused" 2>&1
-    [ $? = 2 ] && [ "$(cat "$work/refused")" = 'make route: FAMILY=gw9 is not known; there are ecp5 and gw5a' ]
-}
-ok route_refuses_a_family_that_does_not_exist unknown_family
+# A family of cells that is not there is refused before anything is done.
 unknown_netlist() {
     FAMILY=gw9 tests/synth/netlist.sh >"$work/refused" 2>&1
     [ $? = 2 ] && [ "$(cat "$work/refused")" = 'make test-netlist: FAMILY=gw9 is not known; there are xcup and gw5a' ]
 }
-ok and_so_do_the_netlists unknown_netlist
+ok netlists_refuse_a_family_that_does_not_exist unknown_netlist
 
 # Silent work of minutes says that it goes on; its status stays.
 . tests/synth/route/saying.sh

@@ -108,10 +108,6 @@ unit 'exp2 to u16' mr_exp2 '' $fp rtl/fp/mr_exp2.sv
 unit 'reciprocal' mr_recip '' $fp rtl/fp/mr_vfadd.sv rtl/fp/mr_vfmul.sv rtl/fp/mr_vacc2f.sv rtl/fp/mr_recip.sv
 unit '1/sqrt' mr_rsqrt '' $fp rtl/fp/mr_vfadd.sv rtl/fp/mr_vfmul.sv rtl/fp/mr_vacc2f.sv rtl/fp/mr_rsqrt.sv
 
-nice -n 10 yosys -q -l "$dir/ecp5.log" -p "read_verilog -sv $tech rtl/array/mr_pe.sv; \
-    synth_ecp5 -top mr_pe; tee -o $dir/ecp5.stat stat" >"$dir/ecp5.out" 2>&1
-tap $? "PE on ECP5" "$dir/ecp5.out"
-
 # ---- the table --------------------------------------------------------------------------------------------
 head='| block | module | LUT | LUT as memory | FF | DSP48E2 | BRAM36 | CARRY4 |
 |---|---|---:|---:|---:|---:|---:|---:|'
@@ -130,9 +126,6 @@ head='| block | module | LUT | LUT as memory | FF | DSP48E2 | BRAM36 | CARRY4 |
     echo
     echo "$head"
     cat "$dir/unit.rows"
-    echo
-    echo "The two PEs on ECP5 (\`synth_ecp5\`): $(awk '/Number of cells:/ { l = 1; next } l && NF == 2 && $1 ~ /^(LUT4|CCU2C|TRELLIS_FF|MULT18X18D)$/ { c[$1] += $2 }
-        END { printf "%d LUT4, %d CCU2C, %d flip-flops, %d MULT18X18D", c["LUT4"], c["CCU2C"], c["TRELLIS_FF"], c["MULT18X18D"] }' "$dir/ecp5.stat")."
     echo
     awk -F' *[|] *' '/in DSP48E2/ && $3 == "`mr_pe`" { printf "A MAC takes %.1f LUTs and %.2f DSP48E2 in the two PEs in DSP48E2, with accumulators, without control.\n", $4 / 64, $7 / 64 }
         /gradients/ { g = $4 } /accumulator, in DSP48E2/ { a = $4 }

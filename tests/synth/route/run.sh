@@ -1,28 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Modules placed and routed for a chip of a family (FAMILY.sh beside this: ecp5, gw5a), and the frequency that each
-# reaches: measured by nextpnr on a finished routing, not estimated. nextpnr comes from PyPI, in an environment of its own
-# in $BUILD/route/venv-FAMILY with what FAMILY.txt lists. TAP on stdout; the table in $BUILD/route/FAMILY.md.
-# usage: [BUILD=build] tests/synth/route/run.sh [--write] FAMILY [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
+# Modules placed and routed for Gowin's GW5A, and the frequency that each reaches: measured by nextpnr on a finished
+# routing, not estimated. nextpnr comes from PyPI, in an environment of its own in $BUILD/route/venv-gw5a with what gw5a.txt
+# lists. TAP on stdout; the table in $BUILD/route/gw5a.md.
+# usage: [BUILD=build] tests/synth/route/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
 #   modules are those of `tiny` if no configuration is named; a parameter picks one of several sets.
-#   --write: the rows go into docs/results/route-FAMILY.txt, in the place of those of the same modules, and into
+#   --write: the rows go into docs/results/route-gw5a.txt, in the place of those of the same modules, and into
 #            docs/inside/synthesis.md; each has the revision that it was routed of
-# FAMILY.sh has by (what measured), columns (report.py's), also (more files of which a result depends), and the functions
+# gw5a.sh has by (what measured), columns (report.py's), also (more files of which a result depends), and the functions
 # synthesise and place_and_route, which run in a shell of their own and end in an exec, so that Ctrl-C ends what they run.
 # What was routed once is not again while the module's elaboration stays the same.
 set -uo pipefail
 build=${BUILD:-build} dir=${BUILD:-build}/route
 write=
 [ "${1:-}" != --write ] || { write=1; shift; }
-[ $# -gt 1 ] || { echo "usage: tests/synth/route/run.sh [--write] FAMILY [CONFIG/]MODULE[:PARAMETER=value].." >&2; exit 2; }
-family=$1
-shift
-families=$(basename -s .txt tests/synth/route/*.txt | paste -sd' ')
-case " $families " in *" $family "*) ;; *) echo "make route: FAMILY=$family is not known; there are ${families// / and }" >&2; exit 2 ;; esac
-venv=$dir/venv-$family list=tests/synth/route/$family.txt results=docs/results/route-$family.txt
+[ $# -gt 0 ] || { echo "usage: tests/synth/route/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value].." >&2; exit 2; }
+venv=$dir/venv-gw5a list=tests/synth/route/gw5a.txt results=docs/results/route-gw5a.txt
 . tests/synth/netlists.sh
 . tests/synth/route/saying.sh
-. "tests/synth/route/$family.sh"
+. tests/synth/route/gw5a.sh
 for want; do
     case $want in */*) configurations "${want%%/*}" || exit 2 ;; esac
 done
@@ -46,7 +42,7 @@ for want; do
     fi
     # What the module contains is in the key, because whoever changes it changes the elaboration.
     # shellcheck disable=SC2086
-    out=$dir/$family.$(cat "$e/$number.il" "$e/key" "$list" tests/synth/route/{wrap.awk,$family.sh} ${also-} | sha256sum | cut -c1-16).$name
+    out=$dir/gw5a.$(cat "$e/$number.il" "$e/key" "$list" tests/synth/route/{wrap.awk,gw5a.sh} $also | sha256sum | cut -c1-16).$name
     start=$SECONDS
     if [ ! -s "$out.json" ]; then
         awk -f tests/synth/route/wrap.awk "$e/$number.il" >"$out.v" &&
@@ -82,11 +78,11 @@ fi
     # shellcheck disable=SC2086
     "$venv/bin/python" tests/synth/route/report.py --head $columns
     sort -t'|' -k3,3r -k5,5n "$rows"
-} >"$dir/$family.md"
+} >"$dir/gw5a.md"
 if [ -n "$write" ]; then
-    cp "$dir/$family.md" "$results"
-    awk -v t="$dir/$family.md" -v a="<!-- $family -->" -v e="<!-- end of $family -->" \
-        '$0 == a { print; while ((getline l < t) > 0) print l; skip = 1; next } $0 == e { skip = 0 } !skip' docs/inside/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/inside/synthesis.md
+    cp "$dir/gw5a.md" "$results"
+    awk -v t="$dir/gw5a.md" '$0 == "<!-- gw5a -->" { print; while ((getline l < t) > 0) print l; skip = 1; next }
+        $0 == "<!-- end of gw5a -->" { skip = 0 } !skip' docs/inside/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/inside/synthesis.md
 fi
 echo "1..$n"
 exit $bad
