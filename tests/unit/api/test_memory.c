@@ -33,7 +33,8 @@ static int pack(struct mr_error *err)
 {
     struct mr_pack_stats stats;
     const struct mr_load_options o = {.format = MR_WEIGHTS_MXFP4};
-    return mr_model_pack(model, out, &o, &stats, err);
+    int rc = mr_model_plain_read(model, err);
+    return rc == 0 ? mr_model_pack(model, out, &o, &stats, err) : rc;
 }
 
 static int unpack(struct mr_error *err)
@@ -127,7 +128,9 @@ static int on_device(const char *device, const char *path, struct mr_error *err)
     struct mr_model *m;
     struct mr_session *s = NULL;
     const struct mr_session_options o = {.max_seqs = 2};
-    int rc = mr_model_load(&m, path, NULL, err);
+    int units, rc = mr_model_load(&m, path, NULL, err);
+    if (rc == 0)
+        rc = mr_device_units(device, &units, err);
     if (rc == 0)
         rc = mr_session_open(&s, m, device, &o, err);
     if (rc == 0)
@@ -229,16 +232,21 @@ static const struct mr_encoder_text one = {.text = words, .size = sizeof words -
 static int fill(struct mr_error *err)
 {
     struct mr_encoder *e;
+    struct mr_encoder_tokens tokens = {.ids = NULL};
     struct mr_filled *list = NULL;
     float rows[16];
     size_t count;
     int rc = mr_encoder_open(&e, files_path("bert"), "cpu:", NULL, err);
     if (rc < 0)
         return rc;
-    rc = mr_encoder_embed(e, &one, 1, NULL, rows, NULL, err);
+    rc = mr_encoder_encode(e, &one, &tokens, err);
+    if (rc == 0)
+        rc = mr_encoder_embed(e, &one, 1, NULL, rows, NULL, err);
     if (rc == 0)
         rc = mr_encoder_fill(e, &one, 3, &list, &count, err);
     free(list);
+    free(tokens.ids);
+    free(tokens.types);
     mr_encoder_close(e);
     return rc;
 }

@@ -174,6 +174,9 @@ static int use_trainer(struct mr_error *err)
     if (rc == 0)
         rc = mr_trainer_gradient(open_.trainer, "transformer.ln_f.weight", norm, 40, err);
     put(norm, sizeof norm);
+    if (rc == 0)
+        rc = mr_trainer_weights(open_.trainer, "transformer.ln_f.weight", norm, 40, err);
+    put(norm, sizeof norm);
     return rc;
 }
 
