@@ -20,6 +20,17 @@ static const struct row {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
+// The netlist of `make route ROUTE_MODULES=gw5a/millrace_core`, of 6e1d61ed, counted by hand
+// (docs/inside/synthesis.md): LUTs, carry cells, memories of eight places each, and flip-flops
+// without a LUT of their own; block RAMs of 18 Kb. The array's 32 multipliers are narrow, two in
+// the place of a wide one.
+static const struct mr_plan_area gw5a = {.known = true,
+                                         .luts = 48526 + 15896 + 8 * 863 + 32201,
+                                         .multipliers = 91,
+                                         .array_multipliers = 32 / 2,
+                                         .bram = 270 / 2,
+                                         .counted = "gw5a"};
+
 // A pair of PEs in the portable form takes so much more than in DSP48E2 (docs/inside/synthesis.md,
 // units).
 enum { PORTABLE_LUTS = 2009 - 485, PORTABLE_MULTIPLIERS = 30, PAIR_MULTIPLIERS = 34 };
@@ -34,17 +45,11 @@ static const struct mr_geometry *geometry_of(const struct row *r)
     return &mr_config_named(r->config)->g;
 }
 
-static enum mr_plan_cells cells_of(const struct row *r)
-{
-    return strcmp(r->config, "ecp5") == 0 ? MR_PLAN_ECP5 : MR_PLAN_ULTRASCALE;
-}
-
-// Whether others are scaled from a row: it counts cells of UltraScale+, without training, of an
-// array in the form for DSP48E2.
+// Whether others are scaled from a row: it is without training, and of an array in the form for
+// DSP48E2.
 static bool scales(const struct row *r, const char *without)
 {
-    return cells_of(r) == MR_PLAN_ULTRASCALE && !geometry_of(r)->train &&
-           (mr_config_named(r->config)->pair || !is(r, "mr_array")) &&
+    return !geometry_of(r)->train && (mr_config_named(r->config)->pair || !is(r, "mr_array")) &&
            !(without && strcmp(r->config, without) == 0);
 }
 
@@ -136,22 +141,23 @@ static bool same(const struct mr_geometry *a, const struct mr_geometry *b)
 struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair,
                                     enum mr_plan_cells cells, const char *without)
 {
+    bool whole = !pair && same(&mr_config_named(gw5a.counted)->g, g) &&
+                 !(without && strcmp(without, gw5a.counted) == 0);
+    if (whole && cells != MR_PLAN_ULTRASCALE)
+        return gw5a;
+    if (cells == MR_PLAN_GW5A)
+        return (struct mr_plan_area){0};
     struct mr_plan_area a = {.known = true, .array_multipliers = PAIR_MULTIPLIERS * pairs_of(g)};
     if (!pair)
         a.array_multipliers += PORTABLE_MULTIPLIERS * pairs_of(g);
     const char *first = NULL;
-    int array = 0;
     for (const struct row *r = rows; r < rows + ROWS; r++) {
-        if ((without && strcmp(r->config, without) == 0) ||
-            (cells != MR_PLAN_ANY && cells_of(r) != cells))
+        if (without && strcmp(r->config, without) == 0)
             continue;
-        if (is(r, "mr_array")) // before its whole; with FOLD it has fewer
-            array = r->multipliers;
         if (is(r, "millrace_core") && same(geometry_of(r), g) &&
             mr_config_named(r->config)->pair == pair) {
             a.luts = r->luts + r->ram;
             a.multipliers = r->multipliers;
-            a.array_multipliers = array;
             a.counted = r->config;
             return a;
         }

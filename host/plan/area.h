@@ -7,12 +7,13 @@
 #include "cmodel/geometry.h"
 
 // Families of chips, whose cells are counted apart; ANY: no board has been named.
-enum mr_plan_cells { MR_PLAN_ANY, MR_PLAN_ULTRASCALE, MR_PLAN_ECP5 };
+enum mr_plan_cells { MR_PLAN_ANY, MR_PLAN_ULTRASCALE, MR_PLAN_GW5A };
 
 struct mr_plan_area {
     bool known;  // false: the family has no counts to make it from
-    double luts; // with those that are memory
+    double luts; // with those that are memory; on GW5A places of a LUT and its flip-flop
     double multipliers, array_multipliers;
+    double bram;         // of 36 Kb; 0: by the memories' sizes
     const char *counted; // the configuration that Yosys has counted; NULL: made from others' counts
 };
 

@@ -23,7 +23,6 @@ static const struct mr_plan_board boards[] = {
      .gigabytes = 19.2,
      .capacity = 4,
      .host = 0.5,
-     .multiplier = "DSP48E2",
      .multipliers = 1248,
      .luts = 117120,
      .bram = 144,
@@ -31,30 +30,26 @@ static const struct mr_plan_board boards[] = {
      .config = "kv260",
      .clock_mhz = 200,
      .watts = 36},
-    {"u50", "XCU50", MR_PLAN_ULTRASCALE, "hbm2", 16,     14.4, 8,  "DSP48E2", 5952, 872000,
-     1344,  640,     ALVEO_SHELL,        "u50",  "u50t", 200,  75, 12,        NULL, NULL,
-     0},
-    {"u250", "XCU250", MR_PLAN_ULTRASCALE, "ddr4-2400", 4,    19.2, 64,  "DSP48E2", 12288, 1728000,
-     2688,   1280,     ALVEO_SHELL,        "u250",      NULL, 200,  225, 12,        NULL,  NULL,
-     0},
-    {"u280", "XCU280", MR_PLAN_ULTRASCALE, "hbm2", 16,      14.4, 8,   "DSP48E2", 9024, 1304000,
-     2016,   960,      ALVEO_SHELL,        "u280", "u280t", 200,  225, 12,        NULL, NULL,
-     0},
-    // DDR3-800, 16 bits wide, 512 MiB, as boards with this chip have it; 208 block RAMs of 18 Kb.
-    {.name = "ecp5-85",
-     .also = "ecp5",
-     .chip = "LFE5U-85F",
-     .cells = MR_PLAN_ECP5,
+    {"u50", "XCU50", MR_PLAN_ULTRASCALE, "hbm2", 16, 14.4, 8, 5952, 872000, 1344, 640, ALVEO_SHELL,
+     "u50", "u50t", 200, 75, 12, NULL, 0},
+    {"u250", "XCU250", MR_PLAN_ULTRASCALE, "ddr4-2400", 4, 19.2, 64, 12288, 1728000, 2688, 1280,
+     ALVEO_SHELL, "u250", NULL, 200, 225, 12, NULL, 0},
+    {"u280", "XCU280", MR_PLAN_ULTRASCALE, "hbm2", 16, 14.4, 8, 9024, 1304000, 2016, 960,
+     ALVEO_SHELL, "u280", "u280t", 200, 225, 12, NULL, 0},
+    // Its maker says: 1 GB of DDR3 in two parts, 340 block RAMs of 18 Kb. That the parts make 32
+    // bits at 800 MT/s is assumed (docs/use/plan.md). No way in by its PCIe is known yet.
+    {.name = "tang-138k",
+     .chip = "GW5AST-138C",
+     .cells = MR_PLAN_GW5A,
      .memory = "ddr4-2400",
      .dram = "DDR3-800",
      .channels = 1,
-     .gigabytes = 1.6,
-     .capacity = 0.5,
-     .multiplier = "MULT18X18D",
-     .multipliers = 156,
-     .luts = 83640,
-     .bram = 104,
-     .config = "ecp5",
+     .gigabytes = 3.2,
+     .capacity = 1,
+     .multipliers = 298,
+     .luts = 138240,
+     .bram = 170,
+     .config = "gw5a",
      .clock_mhz = 60},
 };
 
@@ -66,8 +61,7 @@ const struct mr_plan_board *mr_plan_board_at(int index)
 const struct mr_plan_board *mr_plan_board_named(const char *name)
 {
     for (size_t i = 0; i < sizeof boards / sizeof *boards; i++)
-        if (strcasecmp(boards[i].name, name) == 0 ||
-            (boards[i].also && strcasecmp(boards[i].also, name) == 0))
+        if (strcasecmp(boards[i].name, name) == 0)
             return &boards[i];
     return NULL;
 }
@@ -85,7 +79,7 @@ struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair,
     return (struct mr_plan_cost){.array_multipliers = (int)a.array_multipliers,
                                  .use = {[MR_PLAN_LUTS] = a.luts,
                                          [MR_PLAN_MULTIPLIERS] = a.multipliers,
-                                         [MR_PLAN_BRAM] = m.bram,
+                                         [MR_PLAN_BRAM] = a.bram > 0 ? a.bram : m.bram,
                                          [MR_PLAN_URAM] = m.uram},
                                  .on_chip = m.bytes,
                                  .known = a.known,

@@ -14,11 +14,10 @@ enum mr_plan_kind { MR_PLAN_LUTS, MR_PLAN_MULTIPLIERS, MR_PLAN_BRAM, MR_PLAN_URA
 struct mr_plan_board {
     const char *name, *chip;
     enum mr_plan_cells cells;
-    const char *memory;     // preset whose timing it has (plan/job.h)
-    int channels;           // memory ports of the engine that it can feed
-    double gigabytes;       // a second, pins of one channel
-    double capacity;        // GiB on all channels, the host's share among them
-    const char *multiplier; // the block that multiplies
+    const char *memory; // preset whose timing it has (plan/job.h)
+    int channels;       // memory ports of the engine that it can feed
+    double gigabytes;   // a second, pins of one channel
+    double capacity;    // GiB on all channels, the host's share among them
     int multipliers, luts;
     int bram, uram;              // of 36 and of 288 Kb
     double shell[MR_PLAN_KINDS]; // percent of the device that is taken already
@@ -27,7 +26,6 @@ struct mr_plan_board {
     double clock_mhz;            // for geometries that are not in configs.def
     double watts;                // what the board may draw at most, 0: not known
     double link;                 // GB/s to and from a host beside it; 0: none
-    const char *also;            // another name
     const char *dram;            // the memory's kind where only the timing is the preset's
     double host;                 // GiB of the memory that the board's own processor keeps: assumed
 };

@@ -214,8 +214,8 @@ exits device_that_is_nearly_one 2 "device 'modle:tiny' is not known; did you mea
 exits device_without_its_colon 2 "device 'sim' is not known; did you mean sim:;" chat $demo -d sim
 exits device_before_the_model_is_loaded 2 "device 'nonesuch:0' is not known; 'millrace" generate nowhere x -d nonesuch:0
 exits device_is_quoted_in_errors 2 "^millrace: device 'model:' cannot be checked" generate $demo x -d model: --check
-exits unknown_configuration 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5, tinyt, u50t and u280t exist$' generate -m $demo -d model:huge -p x
-exits unknown_configuration_of_the_rtl 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5, tinyt, u50t and u280t exist$' generate -m $demo -d sim:huge -p x
+exits unknown_configuration 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, gw5a, tinyt, u50t and u280t exist$' generate -m $demo -d model:huge -p x
+exits unknown_configuration_of_the_rtl 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, gw5a, tinyt, u50t and u280t exist$' generate -m $demo -d sim:huge -p x
 exits cpu_on_a_packed_file 3 'fp32 checkpoint' generate -m "$work/demo.mill" -d cpu: -p x
 exits compare_needs_a_directory 3 'fp32 checkpoint' compare "$work/demo.mill" --file $demo/heldout.txt
 exits compare_needs_a_text 2 '\-\-file' compare $demo
@@ -265,15 +265,18 @@ exits plan_on_an_unknown_memory 2 "memory 'sdram' is not known" plan $demo --mem
 exits plan_position_beyond_the_model 2 'positions 0..511' plan $demo --positions 512
 exits plan_prefill_beyond_the_model 2 'model has 512 positions' plan $demo --prefill 128 --at 400
 exits plan_of_a_model_too_large_for_the_configuration 3 'does not fit configuration' plan synthetic:gptj-6b --config tiny
-exits plan_of_an_engine_too_large_for_the_board_is_said 0 '' plan $demo --board ecp5
-ok plan_says_what_does_not_fit grep -q 'LFE5U-85F has 156: .*DOES NOT FIT' "$work/out"
+exits plan_of_an_engine_too_large_for_the_board_is_said 0 '' plan $demo --board kv260 --config sim
+ok plan_says_what_does_not_fit grep -q 'XCK26 has 64: .*DOES NOT FIT' "$work/out"
+ok plan_has_one_verdict test "$(grep -c '^  verdict    does not fit (block RAM, UltraRAM)$' "$work/out")" = 1
+ok plan_of_what_does_not_run_says_would_be grep -q '^decode at position 0, batch 1: would be [0-9]* cycles' "$work/out"
+exits plan_of_a_chip_of_another_family 0 '' plan $demo --board tang-138k
+ok plan_has_its_places grep -q '^  logic      103\.5 thousand LUTs; GW5AST-138C has 138: 75 %, fits ' "$work/out"
+ok plan_has_its_block_rams grep -q '^  on chip    135 block RAMs of 36 Kb; GW5AST-138C has 170: 79 %, fits ' "$work/out"
 ok plan_says_that_a_clock_is_assumed grep -q ', 60 MHz assumed$' "$work/out"
 ok plan_says_whose_timing_a_memory_has grep -q ': DDR3-800 with the timing of ddr4-2400, ' "$work/out"
-ok plan_says_that_energy_is_not_known grep -q '^  energy     not known: nothing here says what ecp5-85 may draw$' "$work/out"
-ok plan_has_one_verdict test "$(grep -c '^  verdict    does not fit (LUTs, multipliers)$' "$work/out")" = 1
-ok plan_of_what_does_not_run_says_would_be grep -q '^decode at position 0, batch 1: would be [0-9]* cycles' "$work/out"
-exits plan_scales_no_counts_to_another_family 0 '' plan $demo --board ecp5-85 --config n=1,r=1,t=16
-ok plan_says_that_nothing_was_counted grep -q 'not counted for LFE5U-85F' "$work/out"
+ok plan_says_that_energy_is_not_known grep -q '^  energy     not known: nothing here says what tang-138k may draw$' "$work/out"
+exits plan_scales_no_counts_to_another_family 0 '' plan $demo --board tang-138k --config n=1,r=1,t=16
+ok plan_says_that_nothing_was_counted grep -q 'not counted for GW5AST-138C' "$work/out"
 ok plan_has_no_luts_then test -z "$(grep 'thousand LUTs' "$work/out")"
 exits plan_of_a_model_too_large_for_the_board_is_said 0 '' plan synthetic:gptj-6b --board kv260
 ok plan_of_a_board_without_a_link_streams_nothing grep -q '^  streams    not: kv260 has no link' "$work/out"
@@ -396,7 +399,7 @@ for uri in sim, sim,,seed=1 sim,seed= sim,memory= sim,stalls=5x; do
     exits "device_uri_${uri//[^a-z0-9]/_}_is_refused" 2 'is not an option' generate -m $demo -d "sim:$uri" -p x
 done
 exits two_configurations_of_the_simulator 2 "'tiny' is not an option, and the configuration is 'sim' already" generate -m $demo -d sim:sim,tiny -p x
-exits simulator_with_train 4 "sim:ecp5,train: libmillrace-sim-ecp5-train.so is not there; build it with 'make sim-ecp5-train'" generate -m $demo -d sim:ecp5,train -p x
+exits simulator_with_train 4 "sim:gw5a,train: libmillrace-sim-gw5a-train.so is not there; build it with 'make sim-gw5a-train'" generate -m $demo -d sim:gw5a,train -p x
 for uri in sim,seed=1,seed=2 sim,check,check sim,memory=ideal,memory=ideal; do
     exits "device_uri_${uri//[^a-z0-9]/_}_is_refused" 2 'is there twice; leave one out' generate -m $demo -d "sim:$uri" -p x
 done

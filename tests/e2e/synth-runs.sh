@@ -67,14 +67,14 @@ refused() { # script
     "tests/synth/$1.sh" tiny tinny >"$work/refused" 2>&1
     local status=$?
     cat "$work/refused"
-    [ $status = 2 ] && grep -q '^tinny: no such configuration; there are tiny, sim, .*u280, ecp5, tinyt' "$work/refused"
+    [ $status = 2 ] && grep -q '^tinny: no such configuration; there are tiny, sim, .*u280, gw5a, tinyt' "$work/refused"
 }
 ok area_refuses_a_configuration_that_does_not_exist refused area
 ok timing_refuses_a_configuration_that_does_not_exist refused timing
 
 # make route --write: rows of modules that were not run stay, those of another set of parameters too.
 head='| module | of | parameters | MHz |'
-printf '%s\n' "$head" '| `mr_a` | `tiny` |  | 1 |' '| `mr_a` | `ecp5` |  | 2 |' '| `mr_b` | `tiny` | LANES=1 | 3 |' '| `mr_b` | `tiny` | LANES=2 | 4 |' >"$work/old"
+printf '%s\n' "$head" '| `mr_a` | `tiny` |  | 1 |' '| `mr_a` | `gw5a` |  | 2 |' '| `mr_b` | `tiny` | LANES=1 | 3 |' '| `mr_b` | `tiny` | LANES=2 | 4 |' >"$work/old"
 printf '%s\n' '| `mr_a` | `tiny` |  | 5 |' '| `mr_b` | `tiny` | LANES=2 | 6 |' >"$work/new"
 ok routed_modules_take_the_place_of_their_rows test "$(awk -f tests/synth/route/rows.awk "$work/new" "$work/old" | awk -F'|' '{ printf "%d ", $5 }')" = '5 6 2 3 '
 ok none_routed_leaves_all test "$(awk -f tests/synth/route/rows.awk /dev/null "$work/old" | wc -l)" = 4

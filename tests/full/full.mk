@@ -64,8 +64,8 @@ $(PROGRAMS_PARTS): full-programs%: $(BUILD)/full/programs $(call SIM_SO,tiny) $(
 full-memory: $(BUILD)/unit/test_memory $(BUILD)/unit/test_memory_open
 	for t in $^; do MEMORY_EVERY=1 CMOCKA_MESSAGE_OUTPUT=TAP $$t || exit 1; done
 # The analytic model at more points, and with more channels.
-full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide ecp5,$(call SIM_SO,$(c)))
-	for c in sim,7,40 tiny,7,40 wide,3,12 ecp5,7,12; do \
+full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide gw5a,$(call SIM_SO,$(c)))
+	for c in sim,7,40 tiny,7,40 wide,3,12 gw5a,7,12; do \
 	  IFS=, read -r config seed points <<<"$$c"; \
 	  PLAN_CONFIG=$$config PLAN_SEED=$$seed PLAN_POINTS=$$points CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_plan || exit 1; done
 # The configurations whose figures make bench gives beside sim: with and without clock gates.
@@ -84,8 +84,8 @@ full-whole: $(MILLRACE) $(call SIM_SO,sim-train)
 	MILLRACE=$(MILLRACE) bash tests/full/whole.sh
 # The configurations of boards and cards, at full width.
 .PHONY: full-cards
-full-cards: $(MILLRACE) $(foreach c,$(CARD_CONFIGS) ecp5,$(call SIM_SO,$(c)))
-	MILLRACE=$(MILLRACE) bash tests/full/cards.sh $(CARD_CONFIGS) ecp5
+full-cards: $(MILLRACE) $(foreach c,$(CARD_CONFIGS) gw5a,$(call SIM_SO,$(c)))
+	MILLRACE=$(MILLRACE) bash tests/full/cards.sh $(CARD_CONFIGS) gw5a
 full-fp: $(filter $(BUILD)/rtl/fp@%,$(BENCH_BIN))
 	for b in $^; do $$b --cases 10000000 || exit 1; done
 

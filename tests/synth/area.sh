@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What configurations take of a device by Yosys' count, unit by unit: of UltraScale+ in the form for DSP48E2, `ecp5` of
-# Lattice's ECP5. TAP on stdout.
+# What configurations take of an UltraScale+ device by Yosys' count, unit by unit, in the form for DSP48E2. TAP on stdout.
 # usage: [BUILD=build] tests/synth/area.sh [--write] CONFIG..   (from the root; after make has written build/gen)
 #   --write  the counts go into host/plan/area.def, from which `millrace plan` takes them, and into docs/inside/synthesis.md
 # Every module is synthesised alone (netlists.sh; timing.sh has the same netlists), so nothing is optimised across the
@@ -30,9 +29,8 @@ tap() { # status name [log]
 
 : >"$out/area.tsv"
 count() { # config
-    local config=$1 dir=$build/timing/$1 family='' form=-DMILLRACE_DSP48E2
-    [ "$config" != ecp5 ] || { family=ecp5; form=''; }
-    { defines=$form BUILD=$build bash tests/synth/elaborate.sh "$config" "$dir" && netlists "$dir" &&
+    local config=$1 dir=$build/timing/$1
+    { defines=-DMILLRACE_DSP48E2 BUILD=$build bash tests/synth/elaborate.sh "$config" "$dir" && netlists "$dir" &&
         sed 's/json$/stat/' "$dir/files" | xargs awk -v config="$config" -f tests/synth/cells.awk -f tests/synth/area.awk \
             "$dir/modules" | sort -t$'\t' -k2,2 >"$dir/area.tsv"; } 2>"$out/err"
     tap $? "$config is counted" "$out/err"

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads Yosys `stat` of modules in cells of UltraScale+ or ECP5; add(module, times) then counts cells with everything
+# Reads Yosys `stat` of modules in cells of UltraScale+; add(module, times) then counts cells with everything
 # below a module, into lut, ram, ff, dsp, bram, uram, carry and mux (clear() sets them to 0). Used by table.awk and
-# area.awk. Of ECP5: two LUTs a CCU2C, six (of three slices) a TRELLIS_DPR16X4, half a block RAM a DP16KD.
+# area.awk.
 function base(type,   part, k) { k = split(type, part, "\\"); return k > 1 ? part[2] : type }
 function lut_of(t) { # LUTs that a memory or shift register takes
     if (t ~ /^(RAM32M16|RAM64M8|RAM256X1D|RAM32X16DR8|RAM64X8SW|RAM512X1S)$/) return 8
-    if (t == "TRELLIS_DPR16X4") return 6
     if (t ~ /^(RAM32M|RAM64M|RAM128X1D|RAM256X1S)$/) return 4
     if (t ~ /^(RAM32X1D|RAM64X1D|RAM128X1S)$/) return 2
     if (t ~ /^(RAM32X1S|RAM64X1S|SRL16E|SRLC16E|SRLC32E)$/) return 1
@@ -17,14 +16,13 @@ function add(mod, times,   t, k, type, n) {
         if (type in cells) add(type, n)
         else if (type ~ /^(LUT[1-6]|INV)$/) lut += n
         else if (lut_of(type)) ram += n * lut_of(type)
-        else if (type == "CCU2C") { lut += 2 * n; carry += n }
-        else if (type ~ /^(FD[RSCP]E(_1)?|TRELLIS_FF)$/) ff += n
-        else if (type ~ /^(DSP48E2|MULT18X18D)$/) dsp += n
+        else if (type ~ /^FD[RSCP]E(_1)?$/) ff += n
+        else if (type ~ /^DSP48E2$/) dsp += n
         else if (type ~ /^RAMB36E2$/) bram += n
-        else if (type ~ /^(RAMB18E2|DP16KD)$/) bram += n / 2
+        else if (type ~ /^RAMB18E2$/) bram += n / 2
         else if (type ~ /^URAM288$/) uram += n
         else if (type ~ /^CARRY4$/) carry += n
-        else if (type ~ /^(MUXF[789]|PFUMX|L6MUX21)$/) mux += n
+        else if (type ~ /^MUXF[789]$/) mux += n
         else if (type !~ /^(VCC|GND|BUFG|\$scopeinfo)$/) { print "unknown cell " type " in " mod >"/dev/stderr"; bad = 1 }
     }
 }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The netlists of an elaborated configuration's modules, for timing.sh and area.sh, which set $cache: each module alone
-# with its children as black boxes, kept in $cache under a hash of what Yosys reads. Cells are those of UltraScale+, or
-# with family=ecp5 Lattice's.
+# with its children as black boxes, kept in $cache under a hash of what Yosys reads. Cells are those of UltraScale+.
 
 # Tables of this module that are logic: Yosys 0.23 tries all ways to give a table's read ports to memory blocks, and
 # with 16 ports needs more than 16 GB. The GELU of eight lanes and more has so many.
@@ -22,11 +21,6 @@ narrow() { # module-in-Yosys
 # an inverter of its own, and ABC does not see those: opt_merge leaves one for each net.
 recipe() { # rtlil module log json [module-in-Yosys]
     local rom='' wide=''
-    if [ "${family-}" = ecp5 ]; then
-        # Without its last step, which gives cells names and takes long.
-        echo "read_rtlil $1; hierarchy -top $2; synth_ecp5 -top $2 -run begin:check; select $2; tee -o $3 stat; json -o $4"
-        return
-    fi
     ! many_ports "${5:-$2}" || rom=' setattr -set rom_style "logic" m:rom;'
     ! narrow "${5:-$2}" || wide=' -nowidelut'
     echo "read_rtlil $1; hierarchy -top $2;$rom synth_xilinx -family xcup -uram -noiopad -noclkbuf$wide -top $2;" \

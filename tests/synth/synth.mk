@@ -11,7 +11,7 @@ area: $(RTL_GEN)
 # The same, for docs/inside/synthesis.md and millrace plan: all that they have.
 SYNTH_DOC_CONFIGS := tiny sim kv260 u50 u250 u280
 area-doc: $(RTL_GEN)
-	@BUILD=$(BUILD) tests/synth/area.sh --write $(SYNTH_DOC_CONFIGS) ecp5 tinyt u50t u280t
+	@BUILD=$(BUILD) tests/synth/area.sh --write $(SYNTH_DOC_CONFIGS) tinyt u50t u280t
 .PHONY: synth synth-doc synth-units test-netlist timing timing-doc timing-ceilings route
 synth: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh
@@ -45,9 +45,9 @@ $(TIMING_PARTS): full-timing-%: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh $*
 timing-ceilings: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh --ceilings $(TIMING_CONFIGS)
-# Units, of tiny, and the parts of the core of ecp5.
+# Units, of tiny, and the parts of the core of gw5a.
 ROUTE_UNITS := mr_pe mr_vacc2f:LANES=1 mr_vfadd:LANES=1,EARLY=0 mr_vfmul:LANES=1,EARLY=0 mr_exp2 mr_layernorm
-ROUTE_PARTS := $(addprefix ecp5/mr_,host_port matmul vector channels control kv results)
+ROUTE_PARTS := $(addprefix gw5a/mr_,host_port matmul vector channels control kv results)
 ROUTE_MODULES ?= $(ROUTE_UNITS) $(ROUTE_PARTS)
 route: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/route/run.sh --write $(ROUTE_MODULES)

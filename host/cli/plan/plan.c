@@ -61,8 +61,8 @@ static int take_board(struct plan *p, struct mr_error *err)
     char list[128] = "";
     const struct mr_plan_board *b;
     for (int i = 0; (b = mr_plan_board_at(i)); i++)
-        (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s%s%s", i ? ", " : "",
-                       b->name, b->also ? " or " : "", b->also ? b->also : "");
+        (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
+                       b->name);
     return mr_fail(err, MR_ERR_USAGE, "board '%.40s' is not known; there are %s", p->a->board,
                    list);
 }
@@ -355,9 +355,9 @@ static const struct cli_option options[] = {
             "ideal, ddr4-2400 or hbm2, one of them a channel (default ddr4-2400, or the board's)",
             .choices = "ideal|ddr4-2400|hbm2"),
     CLI_ROW(CLI_TEXT, "board", "B", board,
-            "kv260, u50, u250, u280 or ecp5-85: its memory and a configuration for it; says "
+            "kv260, u50, u250, u280 or tang-138k: its memory and a configuration for it; says "
             "whether model and engine fit",
-            .choices = "kv260|u50|u250|u280|ecp5-85"),
+            .choices = "kv260|u50|u250|u280|tang-138k"),
     CLI_ROW_NUMBER(CLI_NUMBER, "clock", "MHZ", clock, 1, 10000,
                    "assumed clock (default 300, or the board's)"),
     CLI_ROW_LIST(CLI_LIST, "positions", "LIST", positions, n_positions,
