@@ -204,9 +204,7 @@ static int run(void *args)
 #define ARGS struct args
 
 static const struct cli_option options[] = {
-    CLI_ON_DEVICE("sim:[config][,options], model:[config], xrt:[index][,options] or pci:[number]; "
-                  "config is " CLI_CONFIGS,
-                  "sim:"),
+    CLI_ON_DEVICE(CLI_ENGINES, "sim:"),
     CLI_JSON,
     {0},
 };

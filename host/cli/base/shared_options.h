@@ -8,10 +8,11 @@
 
 // Every device and configuration, for the help texts.
 #define CLI_CONFIGS MR_CONFIG_NAMES(", ", " or ")
-#define CLI_DEVICES                                                                                \
+#define CLI_ENGINES                                                                                \
     "sim:[config][,options] (the RTL, simulated), model:[config] (the C model: the same bits, "    \
-    "faster), xrt:[index][,options] (Alveo cards), pci:[number] (boards with the driver) or cpu: " \
-    "(fp32); config is " CLI_CONFIGS
+    "faster), xrt:[index][,options] (Alveo cards) or pci:[number] (boards with the driver); "      \
+    "config is " CLI_CONFIGS
+#define CLI_DEVICES "cpu: (fp32), " CLI_ENGINES
 
 #define CLI_MODEL_OR(HELP, MISSING)                                                                \
     CLI_ROW(CLI_PATH, "model", "PATH", c.model, HELP, .letter = 'm', .missing = MISSING)

@@ -37,8 +37,7 @@ json_t *cli_json_floats(const float *x, int count);
         CLI_ROW(CLI_PATH, "file", "PATH", t.file,                                                  \
                 "a text in each line of a file, '-' for standard input", .letter = 'f'),           \
         CLI_ROW(CLI_DEVICE, "device", "URI", t.c.device,                                           \
-                "cpu: (fp32), or an engine, in MXINT8: model:, sim:, xrt:, pci:", .letter = 'd',   \
-                .def = "cpu:"),                                                                    \
+                CLI_DEVICES "; an engine works in MXINT8", .letter = 'd', .def = "cpu:"),          \
         CLI_ROW_FLAG("two-pass", t.c.session.two_pass,                                             \
                      "on an engine: second activation pass, more exact; half the rows a run"),     \
         CLI_ROW(                                                                                   \
