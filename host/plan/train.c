@@ -59,7 +59,7 @@ struct counting {
 
 static double channel_cycles(const struct mr_plan_train_job *job, const struct mr_work *w)
 {
-    // The host port is on channel 0.
+    // As if all that the host port moves were of one channel; rows and sums have two.
     double each = (double)(w->weights + w->stash_read + w->stash_written + w->kv_written);
     return (each / job->g->n + (double)(w->host_read + w->host_written)) / job->memory->rate;
 }

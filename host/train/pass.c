@@ -33,17 +33,9 @@ static int allocate(struct mr_pass *p, struct mr_error *err)
 {
     uint64_t rows = (uint64_t)p->most_rows;
     int rc = allocate_channels(p, err);
-    // The host's port reaches all channels: logits lie where sums of gradients do not.
-    struct {
-        uint64_t beats, *addr;
-        int channel;
-    } buffers[] = {{p->mem.input_beats, &p->mem.input_addr, 0},
-                   {p->mem.result_beats, &p->mem.result_addr, p->g.n - 1},
-                   {p->mem.size.rows, &p->mem.rows_addr, 0},
-                   {p->mem.size.sums, &p->mem.grad_addr, 0},
-                   {PASS_DESC_BEATS, &p->mem.desc_addr, 0},
-                   {PASS_PROGRAM, &p->mem.prog_addr, 0}};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers && rc == 0; i++)
+    struct pass_buffer buffers[PASS_BUFFERS];
+    pass_buffers(p, buffers);
+    for (size_t i = 0; i < PASS_BUFFERS && rc == 0; i++)
         rc = mr_device_alloc(p->dev, buffers[i].channel, (size_t)buffers[i].beats * MR_BEAT, NULL,
                              buffers[i].addr, err);
     p->host.tiles = malloc((size_t)p->host.tiles_beats * MR_BEAT + 1);

@@ -421,6 +421,14 @@ int pass_holds(const struct mr_pass *p, size_t rows, struct mr_error *err);
 void pass_place_rows(struct mr_pass *p, const int *lengths, int n_sequences);
 // The windows of everything, within p->room (pass_place.c).
 int pass_place(struct mr_pass *p, struct mr_error *err);
+// Where windows of the host's port lie, which reaches all channels. Rows and logits lie where sums
+// of gradients do not: they come and go at the same time.
+enum { PASS_BUFFERS = 6 };
+struct pass_buffer {
+    uint64_t beats, *addr;
+    int channel;
+};
+void pass_buffers(struct mr_pass *p, struct pass_buffer buffers[PASS_BUFFERS]);
 
 // ---- units that stream (pass_stream.c) ---------------------------------------------------------
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where everything lies that a pass has in the windows of the device.
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/arch.h"
 #include "train/pass_impl.h"
@@ -295,23 +296,42 @@ static uint64_t whole(uint64_t beats)
     return (beats * MR_BEAT + MR_DEVICE_GRAIN - 1) / MR_DEVICE_GRAIN * MR_DEVICE_GRAIN;
 }
 
-// Of the channel that has the most: the first one, with rows, sums and what the host writes, or the
-// last one, with the logits.
-static uint64_t channel_bytes(const struct mr_pass *p)
+void pass_buffers(struct mr_pass *p, struct pass_buffer buffers[PASS_BUFFERS])
 {
-    uint64_t each = whole(p->mem.size.weights) + whole(p->mem.size.stash) + whole(p->at.kv_layer);
-    uint64_t first = whole(p->mem.input_beats) + whole(p->mem.size.rows) + whole(p->mem.size.sums) +
-                     whole(PASS_DESC_BEATS) + whole(PASS_PROGRAM);
-    uint64_t last = whole(p->mem.result_beats);
-    return each + (p->g.n == 1 ? first + last : larger(first, last));
+    struct pass_memory *m = &p->mem;
+    const struct pass_buffer all[PASS_BUFFERS] = {
+        {m->input_beats, &m->input_addr, 0},
+        {m->result_beats, &m->result_addr, p->g.n - 1},
+        {m->size.rows, &m->rows_addr, p->g.n > 1 ? 1 : 0},
+        {m->size.sums, &m->grad_addr, 0},
+        {PASS_DESC_BEATS, &m->desc_addr, 0},
+        {PASS_PROGRAM, &m->prog_addr, 0},
+    };
+    memcpy(buffers, all, sizeof all);
 }
 
-static bool holds(const struct mr_pass *p)
+// Of the channel that has the most.
+static uint64_t channel_bytes(struct mr_pass *p)
+{
+    uint64_t each = whole(p->mem.size.weights) + whole(p->mem.size.stash) + whole(p->at.kv_layer);
+    uint64_t most = 0;
+    struct pass_buffer buffers[PASS_BUFFERS];
+    pass_buffers(p, buffers);
+    for (int c = 0; c < p->g.n; c++) {
+        uint64_t here = 0;
+        for (int i = 0; i < PASS_BUFFERS; i++)
+            here += buffers[i].channel == c ? whole(buffers[i].beats) : 0;
+        most = larger(most, here);
+    }
+    return each + most;
+}
+
+static bool holds(struct mr_pass *p)
 {
     return !p->room || channel_bytes(p) <= p->room;
 }
 
-static int too_small(const struct mr_pass *p, struct mr_error *err)
+static int too_small(struct mr_pass *p, struct mr_error *err)
 {
     double need = (double)channel_bytes(p);
     return mr_fail(err, MR_ERR_FIT,
