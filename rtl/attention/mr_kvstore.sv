@@ -396,6 +396,6 @@ module mr_kvstore #(
   assign err_addr_o  = err_addr_q;
 
   `MR_ASSERT_COUNT(jobs, jobs_q, job_fire, job_done_i, 65535)
-  `MR_ASSERT(codes, fill_q <= 6'd32)
+  `MR_ASSERT(codes, state_q != S_CODES || fill_q <= 6'd32)
 
 endmodule
