@@ -22,6 +22,7 @@
 //   base_i   the gradient window, 64-byte aligned; the command lies in it (mr_legal)
 //   rd_      a client of mr_hostrd: the record as it was, without begin
 //   job_, data_   a client of mr_writer
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_grad_out #(
   parameter int N = 1,
@@ -358,5 +359,8 @@ module mr_grad_out #(
     lane_q  <= (state_q == PEAK) ? lane_q + 1'b1 : '0;
     asked_q <= state_q == OLD && (asked_q || rd_ready_i);
   end
+
+  `MR_ASSERT_COUNT(bands, ready_q, v3_q && end3_q, tile_go, BANDS)
+  `MR_ASSERT_COUNT(jobs, jobs_q, tile_go, job_done_i && state_q != LAST, 255)
 
 endmodule

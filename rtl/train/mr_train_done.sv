@@ -9,6 +9,7 @@
 //           bad_i and where in bad_addr_i, cannot be
 //   ok_o    nothing of the oldest one is missing: from registers. bad_o: of that it cannot be
 //           stored; bad_addr_o in the cycle after next_i: where, of tiles first
+`include "mr_assert.svh"
 module mr_train_done (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -54,6 +55,7 @@ module mr_train_done (
         if (push_i) has_q[push_q] <= has_i[k];
       end
     end
+    `MR_ASSERT_COUNT(told, count_q, told_i[k], pop, 8)
     if (k < 2) begin : gen_bad
       logic [7:0] bad_q;  // of each that was told
       logic [2:0] w_q, r_q;

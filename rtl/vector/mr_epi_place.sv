@@ -18,6 +18,7 @@
 //             last beat
 //   rd_i      pulse, from a register: in the cycle before a unit has left the staging memory
 //   res_i     pulse: a residual command is written
+`include "mr_assert.svh"
 module mr_epi_place #(
   parameter int T = 8,
   parameter int TRAIN = 0,
@@ -102,5 +103,9 @@ module mr_epi_place #(
       end
     end
   end
+
+  `MR_ASSERT(full, full_q == (free_q == '0))
+  `MR_ASSERT_COUNT(units, acc_q, unit && final_i, rd_i, mr_epi_pkg::JOBS)
+  `MR_ASSERT_COUNT(residuals, res_cmds_q, take_i && last_i && !c_staged_i, res_i, 15)
 
 endmodule

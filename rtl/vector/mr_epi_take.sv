@@ -23,6 +23,7 @@
 //           last beat of its command, completes a unit, track its exponent, number of the command
 //   rd_i    pulse, from a register: in the cycle before a unit has left the staging memory
 //   fin_i   pulse: a residual command is written
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_epi_take #(
   parameter int N = 1,
@@ -188,5 +189,7 @@ module mr_epi_take #(
        d_res_addr_o, d_stg_addr_o} <= p3_q;
     end
   end
+
+  `MR_ASSERT(beside, !v_i[0] || rptr_q != wptr_q)
 
 endmodule
