@@ -87,7 +87,7 @@ dsp=(rtl/tech/mr_tech_pkg.sv rtl/tech/{mr_dsp48e2,mr_dot{_lane,_cascade,_halves,
 {
     iverilog -g2012 -Wall -Wno-timescale -t null -Irtl/common -DMILLRACE_DSP48E2 -Pmr_pe.DSP=1 -s mr_pe -s mr_attn_mac "${dsp[@]}" 2>&1 |
         grep -v ': sorry: constant selects in always_'
-    verilator --lint-only -Wall -DMILLRACE_DSP48E2 -GDSP=1 --top-module mr_pe "${dsp[@]}" 2>&1
+    verilator --lint-only -Wall -Irtl/common -DMILLRACE_DSP48E2 -GDSP=1 --top-module mr_pe "${dsp[@]}" 2>&1
     verilator --lint-only -Wall -Irtl/common -DMILLRACE_DSP48E2 --top-module mr_attn_mac "${dsp[@]}" 2>&1
 } >"$tmp/i"
 [ ! -s "$tmp/i" ]
