@@ -369,8 +369,6 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
             rc = item->kind == MR_NORM     ? norm(&w, i)
                  : item->kind == MR_ATTEND ? walk_attend(&w, i)
                                            : linear(&w, i);
-            if (item->to != MR_RESIDUAL)
-                p->batch.live[item->to] = false;
             pass_stream_ran(p);
         }
         if (rc == 0)

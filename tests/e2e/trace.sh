@@ -76,10 +76,10 @@ ok list_has_the_products_of_plan test "$(sed -nE 's/^  all .* programs +([0-9]+)
 ok list_has_all_its_commands test "$(sed -nE 's/^  all +([0-9]+) commands.*/\1/p' "$work/list")" = \
     "$(grep -cE '^  [A-Z]' "$work/list")"
 ok list_names_matrices grep -qE '^  MATMUL +fc_in +15 x 256 x 1024 -> activations, GELU, turned +[0-9]+' "$work/list"
-ok list_has_attention_of_each_chunk grep -q '^layer 3, attention of .*, 15 rows at a time$' "$work/list"
+ok list_has_attention_of_each_chunk grep -q '^layer 3, attention of .*, from row 32 on, 15 at a time$' "$work/list"
 exits trace_lists_a_layer_of_training 0 '' trace $demo --train 40,7 -d model:tinyt --layer 4 --chunk 32
 ok layer_of_the_list_is_no_other test -z "$(grep '^layer' "$work/out" | grep -v '^layer 4,')"
-exits trace_lists_recomputation 0 'layer 0, forward again, rows 0..31' trace $demo --train 40 -d model:tinyt --recompute
+exits trace_lists_recomputation 0 'layer 0, forward again, from row 0 on, 32 at a time' trace $demo --train 40 -d model:tinyt --recompute
 exits trace_of_training_of_a_device_without_it 2 "sim: cannot train; with ',train' it can" trace $demo --train 40
 exits trace_of_training_with_too_few_rows 3 'tiny has 8 rows; training needs 32' trace $demo --train 40 -d model:tiny
 exits trace_of_training_beyond_the_positions 2 'sequence of 600; the model has 512' trace $demo --train 600 -d model:tinyt
