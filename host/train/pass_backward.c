@@ -371,9 +371,9 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
                                            : linear(&w, i);
             pass_stream_ran(p);
         }
+        // Of an encoder the norm is the layer's before, or the host's.
         if (rc == 0)
-            rc = readers(
-                &w); // of an encoder's first norm, which is the host's or the layer's before
+            rc = readers(&w);
     }
     if (rc == 0)
         rc = pass_sums(p, EVERYTHING, err);

@@ -18,8 +18,7 @@ struct walk {
     const struct mr_list *list;
     int layer;
     struct norm_of late; // whose gain's and bias's gradients the next item's programs have
-    int readers[READERS],
-        n_readers; // items that read what a norm wrote, whose dX comes with others'
+    int readers[READERS], n_readers; // items that read a norm, whose dX comes with the others'
     struct mr_error *err;
 };
 
