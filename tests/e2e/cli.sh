@@ -322,7 +322,7 @@ exits plan_of_rows_without_training 2 'rows goes with --train' plan $demo --rows
 exits plan_of_training_at_a_position 2 'train and --positions exclude each other' plan $demo --train --positions 3
 exits plan_of_training_on_a_board 0 '; u50 has 8.59 GB: 29 of 29 layers stream' plan synthetic:gptj-6b --train --length 256 --board u50
 exits plan_of_training_beyond_a_channel 0 '; u280 has 8.59 GB: DOES NOT FIT' plan synthetic:gptj-6b --train --length 256 --board u280
-exits plan_of_training_takes_the_card_that_trains 0 '^training of .* on u50t .*, 243 MHz estimated$' plan synthetic:gptj-6b --train --length 256 --board u50
+exits plan_of_training_takes_the_card_that_trains 0 '^training of .* on u50t .*, 300 MHz estimated$' plan synthetic:gptj-6b --train --length 256 --board u50
 exits plan_of_training_in_little_memory 0 'of 3.758 GB: 29 of 29 layers stream$' plan synthetic:gptj-6b --train --length 256 --capacity 3.5
 exits plan_of_training_in_too_little_memory 0 'of 2.147 GB: DOES NOT FIT$' plan synthetic:gptj-6b --train --length 256 --capacity 2
 exits plan_of_a_run 0 'a run      1000 steps, 1024000 tokens: [0-9.]* hours, at most [0-9.]* kWh$' plan synthetic:gptj-6b --train --length 1024 --board u50 --steps 1000
