@@ -26,6 +26,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 // the place of a wide one.
 static const struct mr_plan_area gw5a = {.known = true,
                                          .luts = 48526 + 15896 + 8 * 863 + 32201,
+                                         .places = true,
                                          .multipliers = 91,
                                          .array_multipliers = 32 / 2,
                                          .bram = 270 / 2,
@@ -138,14 +139,16 @@ static bool same(const struct mr_geometry *a, const struct mr_geometry *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair,
+struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair, int fold,
                                     enum mr_plan_cells cells, const char *without)
 {
-    bool whole = !pair && same(&mr_config_named(gw5a.counted)->g, g) &&
+    const struct mr_config_entry *c = mr_config_named(gw5a.counted);
+    bool whole = pair == c->pair && fold == c->fold && same(&c->g, g) &&
                  !(without && strcmp(without, gw5a.counted) == 0);
     if (whole && cells != MR_PLAN_ULTRASCALE)
         return gw5a;
-    if (cells == MR_PLAN_GW5A)
+    // Every other count is of UltraScale+, and of an array with a PE for each column.
+    if (cells == MR_PLAN_GW5A || fold > 1)
         return (struct mr_plan_area){0};
     struct mr_plan_area a = {.known = true, .array_multipliers = PAIR_MULTIPLIERS * pairs_of(g)};
     if (!pair)

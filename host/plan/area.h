@@ -11,15 +11,16 @@ enum mr_plan_cells { MR_PLAN_ANY, MR_PLAN_ULTRASCALE, MR_PLAN_GW5A };
 
 struct mr_plan_area {
     bool known;  // false: the family has no counts to make it from
-    double luts; // with those that are memory; on GW5A places of a LUT and its flip-flop
+    double luts; // with those that are memory
+    bool places; // they are GW5A's: not LUTs, but places of a LUT4 and its flip-flop
     double multipliers, array_multipliers;
     double bram;         // of 36 Kb; 0: by the memories' sizes
     const char *counted; // the configuration that Yosys has counted; NULL: made from others' counts
 };
 
-// In cells of one family: nothing is scaled from one to another. `without` (or NULL) names a
-// counted configuration that is not to be used.
-struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair,
+// In cells of one family: nothing is scaled from one to another, nor to FOLD of more than 1.
+// `without` (or NULL) names a counted configuration that is not to be used.
+struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair, int fold,
                                     enum mr_plan_cells cells, const char *without);
 
 // The memories on the chip, and which kind of an UltraScale+ device's memory they become.

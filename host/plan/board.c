@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 #include <strings.h>
 
 #include "engine/program.h"
@@ -66,15 +67,32 @@ const struct mr_plan_board *mr_plan_board_named(const char *name)
     return NULL;
 }
 
+// The family that a configuration is meant for: that of the board that takes it, UltraScale+ where
+// none does.
+static enum mr_plan_cells cells_of(const struct mr_config_entry *c)
+{
+    for (size_t i = 0; i < sizeof boards / sizeof *boards; i++)
+        if (strcmp(boards[i].config, c->name) == 0)
+            return boards[i].cells;
+    return MR_PLAN_ULTRASCALE;
+}
+
+double mr_plan_clock_of(const struct mr_config_entry *c, const struct mr_plan_board *b)
+{
+    if (c && (!b || b->cells == cells_of(c)))
+        return c->clock_khz / 1e3;
+    return b ? b->clock_mhz : 300;
+}
+
 // More than this is left to others: training, where it is not there, and routing.
 static const double share[2][MR_PLAN_KINDS] = {
     {[MR_PLAN_LUTS] = 52, [MR_PLAN_MULTIPLIERS] = 100, [MR_PLAN_BRAM] = 70, [MR_PLAN_URAM] = 70},
     {[MR_PLAN_LUTS] = 62, [MR_PLAN_MULTIPLIERS] = 100, [MR_PLAN_BRAM] = 75, [MR_PLAN_URAM] = 75}};
 
-struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair,
+struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair, int fold,
                                     const struct mr_plan_board *b)
 {
-    struct mr_plan_area a = mr_plan_area_of(g, pair, b ? b->cells : MR_PLAN_ANY, NULL);
+    struct mr_plan_area a = mr_plan_area_of(g, pair, fold, b ? b->cells : MR_PLAN_ANY, NULL);
     struct mr_plan_memories m = mr_plan_memories_of(g);
     return (struct mr_plan_cost){.array_multipliers = (int)a.array_multipliers,
                                  .use = {[MR_PLAN_LUTS] = a.luts,
@@ -83,6 +101,7 @@ struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair,
                                          [MR_PLAN_URAM] = m.uram},
                                  .on_chip = m.bytes,
                                  .known = a.known,
+                                 .places = a.places,
                                  .counted = a.counted,
                                  .trains = g->train != 0};
 }

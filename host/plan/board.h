@@ -6,6 +6,7 @@
 
 #include "checkpoint/config.h"
 #include "cmodel/geometry.h"
+#include "device/configs.h"
 #include "pack/layout.h"
 #include "plan/area.h"
 
@@ -23,7 +24,7 @@ struct mr_plan_board {
     double shell[MR_PLAN_KINDS]; // percent of the device that is taken already
     const char *config;          // taken for it when none is given: a name or "n=,r=,t="
     const char *trains;          // taken for a step of training, where it is another one
-    double clock_mhz;            // for geometries that are not in configs.def
+    double clock_mhz;            // where mr_plan_clock_of has no better one
     double watts;                // what the board may draw at most, 0: not known
     double link;                 // GB/s to and from a host beside it; 0: none
     const char *dram;            // the memory's kind where only the timing is the preset's
@@ -38,17 +39,22 @@ static inline double mr_plan_board_free(const struct mr_plan_board *b) // bytes 
 const struct mr_plan_board *mr_plan_board_named(const char *name);
 const struct mr_plan_board *mr_plan_board_at(int index); // NULL behind the last
 
+// MHz of a configuration on a board; either may be NULL, for a geometry that has no name and for no
+// board. A configuration's own clock is one of its family of chips: on another the board's holds.
+double mr_plan_clock_of(const struct mr_config_entry *c, const struct mr_plan_board *b);
+
 struct mr_plan_cost {
     int array_multipliers;
     double use[MR_PLAN_KINDS];
     double on_chip;      // bytes of memories
     bool known;          // LUTs and multipliers, which are 0 otherwise
+    bool places;         // LUTs are places of a LUT4 and its flip-flop (plan/area.h)
     const char *counted; // configuration whose LUTs and multipliers Yosys has counted, or NULL
     bool trains;         // it has the commands of training
 };
 
 // From Yosys' counts and the memories' sizes (plan/area.h); of a board's family.
-struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair,
+struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair, int fold,
                                     const struct mr_plan_board *b);
 
 double mr_plan_board_has(const struct mr_plan_board *b, enum mr_plan_kind kind);

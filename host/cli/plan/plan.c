@@ -39,8 +39,8 @@ static int take_config(struct plan *p, struct mr_error *err)
         p->g = c->g;
         p->pair = c->pair;
         p->fold = c->fold;
-        p->clock_mhz = c->clock_khz / 1e3;
     }
+    p->clock_mhz = mr_plan_clock_of(c, p->board);
     if (!a->train)
         return train ? mr_fail(err, MR_ERR_USAGE, "--config: ',train' goes with --train") : 0;
     if (a->config && !train && !p->g.train)
@@ -82,7 +82,6 @@ static int set_up(struct plan *p, struct mr_error *err)
                      a->c.model, p->format == MR_FORMAT_MXFP4 ? "mxfp4" : "mxint8");
     if (rc == 0)
         rc = take_board(p, err);
-    p->clock_mhz = p->board ? p->board->clock_mhz : 300;
     if (rc == 0)
         rc = take_config(p, err);
     p->encoder = rc == 0 && mr_arch_of(&p->model)->encoder;

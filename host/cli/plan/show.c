@@ -142,6 +142,17 @@ static const struct {
                           [MR_PLAN_BRAM] = {"block_rams", "block RAMs of 36 Kb", "block RAM", 1},
                           [MR_PLAN_URAM] = {"ultra_rams", "UltraRAMs", "UltraRAM", 1}};
 
+static const char *text_of(const struct mr_plan_cost *c, enum mr_plan_kind k)
+{
+    return k == MR_PLAN_LUTS && c->places ? "thousand places of a LUT4 and its flip-flop"
+                                          : kinds[k].text;
+}
+
+static const char *name_of(const struct mr_plan_cost *c, enum mr_plan_kind k)
+{
+    return k == MR_PLAN_LUTS && c->places ? "places" : kinds[k].name;
+}
+
 static bool known(const struct mr_plan_cost *c, enum mr_plan_kind k)
 {
     return c->known || (k != MR_PLAN_LUTS && k != MR_PLAN_MULTIPLIERS);
@@ -166,26 +177,27 @@ static bool runs(const struct plan *p)
 {
     if (!p->board)
         return true;
-    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->board);
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
     return holds_engine(p, &c) && (holds_model(p) || p->a->capacity > 0 || plan_streams(p));
 }
 
 // What keeps it from that, in a line; a board's only statement on the whole.
 static void print_verdict(const struct plan *p)
 {
-    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->board);
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
     const char *what[MR_PLAN_KINDS + 2];
     int n = 0;
     if (!holds_model(p) && p->a->capacity <= 0 && !plan_streams(p))
         what[n++] = "memory";
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
         if (!mr_plan_part_of(p->board, &c, k).fits)
-            what[n++] = kinds[k].name;
+            what[n++] = name_of(&c, k);
     if (p->g.n > p->board->channels)
         what[n++] = "channels";
-    printf("  verdict    %s", n > 0     ? "does not fit ("
-                              : c.known ? "fits"
-                                        : "not known (LUTs and multipliers are not counted");
+    printf("  verdict    %s", n > 0      ? "does not fit ("
+                              : c.places ? "fits, by count"
+                              : c.known  ? "fits"
+                                         : "not known (LUTs and multipliers are not counted");
     for (int i = 0; i < n; i++)
         printf("%s%s", i ? ", " : "", what[i]);
     if (n == 0 && plan_streams(p))
@@ -237,7 +249,7 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
 json_t *plan_needs_json(const struct plan *p)
 {
     struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
-    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->board);
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
     json_t *o = json_pack("{s:f, s:f, s:f, s:i, s:f, s:s?}", "weight_bytes", b.weights, "kv_bytes",
                           b.kv, "window_bytes", b.windows, "array_multipliers", c.array_multipliers,
                           "on_chip_bytes", c.on_chip, "counted", c.counted);
@@ -277,9 +289,12 @@ static const char *verdict(bool fits)
 
 static void print_area(const struct plan *p)
 {
-    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->board);
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
     const struct mr_plan_board *d = p->board;
-    if (!c.known)
+    if (!c.known && p->fold > 1)
+        printf("  logic      not counted for %s with FOLD %d; counts without FOLD are not scaled\n",
+               d ? d->chip : "UltraScale+", p->fold);
+    else if (!c.known)
         printf("  logic      not counted for %s; counts of other chips are not scaled to it\n",
                d->chip);
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
@@ -289,7 +304,7 @@ static void print_area(const struct plan *p)
                k == MR_PLAN_LUTS   ? "logic"
                : k == MR_PLAN_BRAM ? "on chip"
                                    : "",
-               k == MR_PLAN_LUTS ? 1 : 0, c.use[k] / kinds[k].unit, kinds[k].text);
+               k == MR_PLAN_LUTS ? 1 : 0, c.use[k] / kinds[k].unit, text_of(&c, k));
         if (k == MR_PLAN_MULTIPLIERS)
             printf(" (array %d)", c.array_multipliers);
         if (d) {
@@ -302,7 +317,8 @@ static void print_area(const struct plan *p)
         printf("\n");
     }
     if (c.counted)
-        printf("             LUTs and multipliers as Yosys counts %s\n", c.counted);
+        printf("             %s and multipliers as Yosys counts %s\n", name_of(&c, MR_PLAN_LUTS),
+               c.counted);
     else if (c.known)
         printf("             LUTs and multipliers scaled from Yosys' counts of others\n");
 }

@@ -280,7 +280,7 @@ static void cost_is_what_synthesis_counts(void **unused)
     (void)unused;
     const struct mr_config_entry *c;
     for (int i = 0; (c = counted_at(i, false)); i++) {
-        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair, NULL);
+        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair, c->fold, NULL);
         assert_string_equal(cost.counted, c->name);
         int found = 0;
         for (int k = 0; k < AREA_ROWS; k++) {
@@ -310,30 +310,34 @@ static void cost_of_what_was_not_counted(void **unused)
     (void)unused;
     const struct mr_config_entry *c = counted_at(0, true);
     assert_non_null(c);
-    struct mr_plan_area one = mr_plan_area_of(&c->g, true, MR_PLAN_ULTRASCALE, NULL);
+    struct mr_plan_area one = mr_plan_area_of(&c->g, true, 1, MR_PLAN_ULTRASCALE, NULL);
     struct mr_geometry g = c->g;
     g.n = 2;
-    struct mr_plan_area two = mr_plan_area_of(&g, true, MR_PLAN_ANY, NULL);
+    struct mr_plan_area two = mr_plan_area_of(&g, true, 1, MR_PLAN_ANY, NULL);
     assert_null(two.counted);
     assert_true(two.luts > one.luts && two.luts <= 2 * one.luts);
     assert_true(two.multipliers > one.multipliers && two.multipliers <= 2 * one.multipliers);
     // Two PEs are 34 multipliers when they share them, and 64 when they do not.
     assert_true(two.array_multipliers == 34.0 * g.r * 4 * g.n / 2);
-    assert_true(mr_plan_area_of(&g, false, MR_PLAN_ANY, NULL).array_multipliers ==
+    assert_true(mr_plan_area_of(&g, false, 1, MR_PLAN_ANY, NULL).array_multipliers ==
                 32.0 * g.r * 4 * g.n);
     // Of a family with one count nothing is made, and no count of another family is taken.
-    assert_false(mr_plan_area_of(&g, true, MR_PLAN_GW5A, NULL).known);
-    assert_false(mr_plan_area_of(&c->g, true, MR_PLAN_GW5A, NULL).known);
+    assert_false(mr_plan_area_of(&g, true, 1, MR_PLAN_GW5A, NULL).known);
+    assert_false(mr_plan_area_of(&c->g, true, 1, MR_PLAN_GW5A, NULL).known);
     const struct mr_config_entry *gw5a = mr_config_named("gw5a");
-    assert_string_equal(mr_plan_area_of(&gw5a->g, false, MR_PLAN_GW5A, NULL).counted, "gw5a");
-    assert_string_equal(mr_plan_area_of(&gw5a->g, false, MR_PLAN_ANY, NULL).counted, "gw5a");
-    assert_false(mr_plan_area_of(&gw5a->g, true, MR_PLAN_GW5A, NULL).known);
-    assert_false(mr_plan_area_of(&gw5a->g, false, MR_PLAN_GW5A, "gw5a").known);
-    assert_null(mr_plan_area_of(&gw5a->g, false, MR_PLAN_ULTRASCALE, NULL).counted);
+    assert_string_equal(mr_plan_area_of(&gw5a->g, false, gw5a->fold, MR_PLAN_GW5A, NULL).counted,
+                        "gw5a");
+    assert_string_equal(mr_plan_area_of(&gw5a->g, false, gw5a->fold, MR_PLAN_ANY, NULL).counted,
+                        "gw5a");
+    assert_false(mr_plan_area_of(&gw5a->g, true, gw5a->fold, MR_PLAN_GW5A, NULL).known);
+    assert_false(mr_plan_area_of(&gw5a->g, false, gw5a->fold, MR_PLAN_GW5A, "gw5a").known);
+    // Counts without FOLD say nothing of an array with it, nor its count of one without.
+    assert_false(mr_plan_area_of(&gw5a->g, false, gw5a->fold, MR_PLAN_ULTRASCALE, NULL).known);
+    assert_null(mr_plan_area_of(&gw5a->g, false, 1, MR_PLAN_ANY, NULL).counted);
     // Each as if it were not counted, where two others are: exact to a quarter.
     for (int i = 0; counted_at(2, true) && (c = counted_at(i, true)); i++) {
-        struct mr_plan_area is = mr_plan_area_of(&c->g, c->pair, MR_PLAN_ANY, NULL),
-                            would = mr_plan_area_of(&c->g, c->pair, MR_PLAN_ANY, c->name);
+        struct mr_plan_area is = mr_plan_area_of(&c->g, c->pair, c->fold, MR_PLAN_ANY, NULL),
+                            would = mr_plan_area_of(&c->g, c->pair, c->fold, MR_PLAN_ANY, c->name);
         assert_null(would.counted);
         print_message("# %s: %.0f LUTs counted, %.0f from the others\n", c->name, is.luts,
                       would.luts);
@@ -350,12 +354,12 @@ static void boards(void **unused)
         const struct mr_config_entry *c = mr_config_named(b->config);
         bool tang = strcmp(b->name, "tang-138k") == 0;
         assert_true(c && (tang || (c->pair && c->g.t % 32 == 0)) && c->g.n <= b->channels);
-        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair, b);
+        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair, c->fold, b);
         assert_string_equal(cost.counted, b->config); // counted, not scaled
         if (b->trains) {
             const struct mr_config_entry *t = mr_config_named(b->trains);
             assert_true(t && t->g.train && t->pair && t->g.n == c->g.n && t->g.r == c->g.r);
-            struct mr_plan_cost trains = mr_plan_cost_of(&t->g, t->pair, b);
+            struct mr_plan_cost trains = mr_plan_cost_of(&t->g, t->pair, t->fold, b);
             assert_string_equal(trains.counted, b->trains);
             for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
                 struct mr_plan_part part = mr_plan_part_of(b, &trains, k);
@@ -376,10 +380,17 @@ static void boards(void **unused)
     // part (docs/inside/synthesis.md).
     b = mr_plan_board_named("tang-138k");
     const struct mr_config_entry *gw5a = mr_config_named("gw5a");
-    struct mr_plan_cost whole = mr_plan_cost_of(&gw5a->g, gw5a->pair, b);
+    struct mr_plan_cost whole = mr_plan_cost_of(&gw5a->g, gw5a->pair, gw5a->fold, b);
     assert_true(whole.use[MR_PLAN_LUTS] == 103527 && whole.use[MR_PLAN_BRAM] == 135);
     assert_true(whole.use[MR_PLAN_MULTIPLIERS] == 91 && whole.array_multipliers == 16);
     assert_true(b->clock_mhz <= 97 && gw5a->clock_khz == 1000 * b->clock_mhz);
+    // A configuration's clock is one of its own family; a geometry without a name has the board's.
+    const struct mr_plan_board *kv260 = mr_plan_board_named("kv260");
+    const struct mr_config_entry *tiny = mr_config_named("tiny");
+    assert_true(mr_plan_clock_of(tiny, b) == 60 && mr_plan_clock_of(gw5a, b) == 60);
+    assert_true(mr_plan_clock_of(tiny, kv260) == 300 && mr_plan_clock_of(gw5a, kv260) == 200);
+    assert_true(mr_plan_clock_of(gw5a, NULL) == 60 && mr_plan_clock_of(NULL, NULL) == 300);
+    assert_true(mr_plan_clock_of(NULL, b) == 60 && mr_plan_clock_of(NULL, kv260) == 200);
     // Without UltraRAM, block RAM takes its place.
     struct mr_plan_cost cost = {.use = {[MR_PLAN_BRAM] = 90, [MR_PLAN_URAM] = 10}};
     assert_true(fabs(mr_plan_part_of(b, &cost, MR_PLAN_BRAM).percent - 100) < 1e-9);
