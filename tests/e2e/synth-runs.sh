@@ -85,6 +85,12 @@ unknown_netlist() {
     [ $? = 2 ] && [ "$(cat "$work/refused")" = 'make test-netlist: FAMILY=gw9 is not known; there are xcup and gw5a' ]
 }
 ok netlists_refuse_a_family_that_does_not_exist unknown_netlist
+unknown_route() {
+    FAMILY=ecp5 tests/synth/route/run.sh mr_pe >"$work/refused" 2>&1
+    [ $? = 2 ] && [ "$(cat "$work/refused")" = 'make route: FAMILY=ecp5 is not known; there is gw5a, also without FAMILY' ] &&
+        [ ! -e "$work/build/route" ]
+}
+ok routing_refuses_a_family_that_does_not_exist unknown_route
 
 # Silent work of minutes says that it goes on; its status stays.
 . tests/synth/route/saying.sh

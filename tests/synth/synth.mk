@@ -2,7 +2,7 @@
 ## synth: Yosys synthesis of tiny and of single units; resources in build/synth/table.md
 ## test-netlist: the netlists of PE, fp32 units and LayerNorm against the C model (FAMILY=xcup or gw5a)
 ## timing: estimates of every module's longest path for UltraScale+, held to ceilings (TIMING_CONFIGS=)
-## route: units and the parts of the core placed and routed by PyPI's nextpnr, measured MHz (ROUTE_MODULES=)
+## route: units and the parts of the core placed and routed by PyPI's nextpnr, measured MHz (ROUTE_MODULES=, FAMILY=gw5a)
 ## area: what configurations take, unit by unit, by Yosys (AREA_CONFIGS=); area-doc writes it down
 .PHONY: area area-doc
 AREA_CONFIGS ?= kv260
@@ -50,4 +50,4 @@ ROUTE_UNITS := mr_pe mr_vacc2f:LANES=1 mr_vfadd:LANES=1,EARLY=0 mr_vfmul:LANES=1
 ROUTE_PARTS := $(addprefix gw5a/mr_,host_port matmul vector channels control kv results)
 ROUTE_MODULES ?= $(ROUTE_UNITS) $(ROUTE_PARTS)
 route: $(RTL_GEN)
-	@BUILD=$(BUILD) tests/synth/route/run.sh --write $(ROUTE_MODULES)
+	@BUILD=$(BUILD) FAMILY=$(FAMILY) tests/synth/route/run.sh --write $(ROUTE_MODULES)

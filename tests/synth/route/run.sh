@@ -3,10 +3,11 @@
 # Modules placed and routed for Gowin's GW5A, and the frequency that each reaches: measured by nextpnr on a finished
 # routing, not estimated. nextpnr comes from PyPI, in an environment of its own in $BUILD/route/venv-gw5a with what gw5a.txt
 # lists. TAP on stdout; the table in $BUILD/route/gw5a.md.
-# usage: [BUILD=build] tests/synth/route/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
+# usage: [BUILD=build] [FAMILY=gw5a] tests/synth/route/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
 #   modules are those of `tiny` if no configuration is named; a parameter picks one of several sets.
 #   --write: the rows go into docs/results/route-gw5a.txt, in the place of those of the same modules, and into
 #            docs/inside/synthesis.md; each has the revision that it was routed of
+#   FAMILY: there is one; any other is refused, not routed for this one
 # gw5a.sh has by (what measured), columns (report.py's), also (more files of which a result depends), and the functions
 # synthesise and place_and_route, which run in a shell of their own and end in an exec, so that Ctrl-C ends what they run.
 # What was routed once is not again while the module's elaboration stays the same.
@@ -14,6 +15,10 @@ set -uo pipefail
 build=${BUILD:-build} dir=${BUILD:-build}/route
 write=
 [ "${1:-}" != --write ] || { write=1; shift; }
+case ${FAMILY:-gw5a} in
+    gw5a) ;;
+    *) echo "make route: FAMILY=$FAMILY is not known; there is gw5a, also without FAMILY" >&2; exit 2 ;;
+esac
 [ $# -gt 0 ] || { echo "usage: tests/synth/route/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value].." >&2; exit 2; }
 venv=$dir/venv-gw5a list=tests/synth/route/gw5a.txt results=docs/results/route-gw5a.txt
 . tests/synth/netlists.sh
