@@ -12,9 +12,9 @@
 // Block RAM of some FPGAs has no old word: without APART it gets registers and a multiplexer.
 // Contents and rdata_o are unknown until written and read.
 //
-// What it becomes on an FPGA is stated here and nowhere else, by the attribute ram_style: UltraRAM
-// (of 4096 words of 72 bits) from 4096 words of 64 bits on, block RAM above 64 words and 8 Kbit,
-// LUT RAM below. tests/synth/memories.sh counts them; host/plan/memories.c has the same rule.
+// What it becomes on UltraScale+ is stated by the attribute ram_style here: UltraRAM (4096 words of
+// 72 bits) from 4096 words of 64 bits on, block RAM above 64 words and 8 Kbit, LUT RAM below;
+// host/plan/memories.c has the same rule. For GW5A tests/synth/route/gw5a.sh makes more block RAM.
 `include "mr_assert.svh"
 module mr_ram_1r1w #(
   parameter int W = 32,
