@@ -120,6 +120,7 @@ $(BUILD)/test-list: FORCE
 	   printf 'programs\t$(BUILD)/programs/fuzz cases=10000\n'; \
 	   printf 'programs-2\t$(BUILD)/programs/fuzz cases=10000 seed=10001\n'; \
 	   printf 'programs-stalls\t$(BUILD)/programs/fuzz cases=2000 seed=1000000 stalls=30\n'; \
+	   printf 'programs-view\t$(BUILD)/programs/fuzz cases=1000 seed=2000000 stalls=10 view\n'; \
 	   printf 'programs-rules\tbash tests/programs/rules.sh\n'; \
 	   printf 'mutants-apply\ttests/mutants/run.sh --check\n'; \
 	   printf 'planted-apply\tBUILD=$(BUILD) bash tests/fuzz/planted.sh --check\n'; \

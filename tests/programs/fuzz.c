@@ -244,7 +244,7 @@ static unsigned probe_limit(void *arg, struct program_case *c)
 int main(int argc, char **argv)
 {
     uint64_t seed = 1, cases = 20000, stalls = 0, training = UINT64_MAX;
-    bool say = false;
+    bool say = false, view = false;
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "cases=", 6) == 0)
             cases = strtoull(argv[i] + 6, NULL, 0);
@@ -256,18 +256,21 @@ int main(int argc, char **argv)
             training = strtoull(argv[i] + 9, NULL, 0);
         else if (strcmp(argv[i], "say") == 0)
             say = true;
+        else if (strcmp(argv[i], "view") == 0)
+            view = true; // simulators that have the RTL's assertions
         else {
-            fprintf(stderr,
-                    "usage: fuzz [cases=N] [training=N] [seed=FIRST] [stalls=PERCENT] [say]\n");
+            fprintf(stderr, "usage: fuzz [cases=N] [training=N] [seed=FIRST] [stalls=PERCENT] "
+                            "[view] [say]\n");
             return 2;
         }
     }
     struct side m = {0}, s = {0};
     struct program_case c = {0};
     struct tally t = {0};
-    char sim[64];
-    (void)snprintf(sim, sizeof sim, "sim:tiny,memory=ideal,stalls=%llu",
+    char options[64], sim[96];
+    (void)snprintf(options, sizeof options, "%smemory=ideal,stalls=%llu", view ? "view," : "",
                    (unsigned long long)stalls);
+    (void)snprintf(sim, sizeof sim, "sim:tiny,%s", options);
     for (int i = 0; i < PARTS; i++)
         c.bytes[i] = allocate(part_bytes[i]);
     for (int k = 0; k < 2; k++) {
@@ -305,7 +308,7 @@ int main(int argc, char **argv)
     printf("%sok 4 - a third of them computes something, and all kinds of refusal came\n",
            worth ? "" : "not ");
     training = training == UINT64_MAX ? (cases + 19) / 20 : training;
-    bool trained = training_programs(training, seed, stalls);
+    bool trained = training_programs(training, seed, options);
     printf("%sok 5 - model:tinyt, with any kernels and threads, and sim:tinyt agree on training\n",
            trained ? "" : "not ");
     for (int i = 0; i < PARTS; i++)

@@ -39,8 +39,9 @@ bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], un
 bool make_base(struct program_case *c, int number, const uint64_t at[PARTS]);
 void refill(struct program_case *c);
 
-// Programs of training (training.c): false if one ended otherwise the second time, or on sim:tinyt.
-bool training_programs(uint64_t cases, uint64_t seed, uint64_t stalls);
+// Programs of training (training.c): false if one ended otherwise the second time, or on sim:tinyt,
+// which is opened with these options.
+bool training_programs(uint64_t cases, uint64_t seed, const char *options);
 
 // ---- for those who make one
 uint64_t random64(uint64_t *state);

@@ -503,15 +503,14 @@ static void show_ending(const char *side, const struct ending *e)
     printf("# %s: code %u at command %u, NaN %d\n", side, e->code, e->command, e->nan);
 }
 
-bool training_programs(uint64_t cases, uint64_t seed, uint64_t stalls)
+bool training_programs(uint64_t cases, uint64_t seed, const char *options)
 {
     static const char *const names[] = {"portable", "avx2", "avx512"};
     struct training_case c = {0};
     struct ending a = {0}, b = {0}, r = {0};
     uint64_t at[T_PARTS], ran = 0, refused = 0, nans = 0, wrong = 0, whole = 0, simulated = 0;
-    char sim[64];
-    (void)snprintf(sim, sizeof sim, "sim:tinyt,memory=ideal,stalls=%llu",
-                   (unsigned long long)stalls);
+    char sim[96];
+    (void)snprintf(sim, sizeof sim, "sim:tinyt,%s", options);
     bool room = true;
     for (int i = 0; i < T_PARTS; i++) {
         c.bytes[i] = calloc(t_beats[i], 64);
