@@ -7,6 +7,7 @@
 //   TRAIN  1: with those of training
 //
 // rd_addr_i selects a counter, rd_data_o follows one cycle later.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_counters #(
   parameter int N = 1,
@@ -73,5 +74,9 @@ module mr_counters #(
     logic unused;
     assign unused = ^{train_stash_beats_i, train_grad_blocks_i, train_cycles_i};
   end
+
+  // A unit is in one state a cycle: its counters add up to no more than the run's cycles.
+  `MR_ASSERT_ONEHOT0(array, array_i)
+  `MR_ASSERT_ONEHOT0(reader, reader_i)
 
 endmodule

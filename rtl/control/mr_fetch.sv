@@ -10,6 +10,7 @@
 // cycles or more after its fetched_o. bad_o is a pulse: the descriptor is refused, nothing more is
 // fetched. Requests go to a client port of mr_hostrd, whose beats are never refused: the command
 // FIFO has room for every beat that is asked for.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_fetch #(
   parameter int N = 1,
@@ -51,7 +52,7 @@ module mr_fetch #(
   logic [31:0] left_q;
   logic [4:0]  room;             // commands in the FIFO
   logic        fifo_in;
-  logic        unused_ready;  // room is checked before the request
+  logic        unused_room;  // checked before the request
   // The descriptor's first beat is judged from a register, while the next one is awaited.
   logic [511:0] desc_q;
   logic         bad_q, bad_channel_q;
@@ -60,7 +61,7 @@ module mr_fetch #(
 
   mr_fifo #(.W(512), .DEPTH(DEPTH)) u_cmds (
     .clk_i, .rst_ni, .clear_i(start_i),
-    .in_valid_i(fifo_in), .in_ready_o(unused_ready), .in_data_i(hr_data_i),
+    .in_valid_i(fifo_in), .in_ready_o(unused_room), .in_data_i(hr_data_i),
     .out_valid_o(cmd_valid_o), .out_ready_i(cmd_ready_i), .out_data_o(cmd_o), .count_o(room)
   );
   assign fifo_in   = hr_data_valid_i && state_q == CMD;
@@ -216,5 +217,11 @@ module mr_fetch #(
     assign {more, more_req, more_in, more_bad, train_o, rows_base_o, rows_limit_o, grad_base_o,
             grad_limit_o, s_base_o, s_limit_o} = '0;
   end
+
+  // One run at a time. Beats come only where they were asked for, commands only if there is room.
+  `MR_ASSERT(start, !start_i || state_q == IDLE)
+  `MR_ASSERT(beat, !hr_data_valid_i || state_q == DESC || state_q == CMD || state_q == MORE)
+  `MR_ASSERT(room, !fifo_in || unused_room)
+  `MR_ASSERT_STABLE(request, hr_valid_o, hr_ready_i, {hr_addr_o, hr_beats_o})
 
 endmodule
