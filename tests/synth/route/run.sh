@@ -3,13 +3,16 @@
 # Modules placed and routed for Gowin's GW5A, and the frequency that each reaches: measured by nextpnr on a finished
 # routing, not estimated. nextpnr comes from PyPI, in an environment of its own in $BUILD/route/venv-gw5a with what gw5a.txt
 # lists. TAP on stdout; the table in $BUILD/route/gw5a.md.
-# usage: [BUILD=build] [FAMILY=gw5a] tests/synth/route/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
+# usage: [BUILD=build] [FAMILY=gw5a] [NEXTPNR=COMMAND] [ROUTE_DENSITY=0.5] tests/synth/route/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
 #   modules are those of `tiny` if no configuration is named; a parameter picks one of several sets.
 #   --write: the rows go into docs/results/route-gw5a.txt, in the place of those of the same modules, and into
 #            docs/inside/synthesis.md; each has the revision that it was routed of
 #   FAMILY: there is one; any other is refused, not routed for this one
+#   NEXTPNR: a native nextpnr, with options if it needs any, in the place of PyPI's; ROUTE_DENSITY: the placer's density.
+#            Both stand in a row's parameters; the netlist is the same.
 # gw5a.sh has by (what measured), columns (report.py's), also (more files of which a result depends), and the functions
-# synthesise and place_and_route, which run in a shell of their own and end in an exec, so that Ctrl-C ends what they run.
+# apart (what NEXTPNR and ROUTE_DENSITY make of a row), synthesise and place_and_route. These two run in a shell of their
+# own and end in an exec, so that Ctrl-C ends what they run.
 # What was routed once is not again while the module's elaboration stays the same.
 set -uo pipefail
 build=${BUILD:-build} dir=${BUILD:-build}/route
@@ -27,6 +30,8 @@ venv=$dir/venv-gw5a list=tests/synth/route/gw5a.txt results=docs/results/route-g
 for want; do
     case $want in */*) configurations "${want%%/*}" || exit 2 ;; esac
 done
+apart=$(apart | paste -sd,)
+[ -z "${NEXTPNR:-}" ] || grep -q 'native nextpnr' <<<"$apart" || { echo "make route: NEXTPNR=$NEXTPNR does not tell its version" >&2; exit 2; }
 tests/tools/venv.sh "$venv" "$list" "make route" || exit 1
 enter "$dir"
 n=0 bad=0
@@ -47,24 +52,28 @@ for want; do
     fi
     # What the module contains is in the key, because whoever changes it changes the elaboration.
     # shellcheck disable=SC2086
-    out=$dir/gw5a.$(cat "$e/$number.il" "$e/key" "$list" tests/synth/route/wrap.awk $also | sha256sum | cut -c1-16).$name
+    net=$dir/gw5a.$(cat "$e/$number.il" "$e/key" "$list" tests/synth/route/wrap.awk $also | sha256sum | cut -c1-16).$name
+    out=$net${apart:+.$(sha256sum <<<"$apart" | cut -c1-8)}
     start=$SECONDS
     if [ ! -s "$out.json" ]; then
-        awk -f tests/synth/route/wrap.awk "$e/$number.il" >"$out.v" &&
-            while_saying "$want, $n of $#: Yosys makes the netlist" synthesise "read_rtlil $e/all.il;
-                setattr -mod -unset keep_hierarchy *; rename $type dut; read_verilog $out.v; hierarchy -check -top wrap" \
-                "$out.net" "$out.log" 2>"$out.out" && made=$SECONDS &&
-            while_saying "$want, $n of $#: nextpnr places and routes" place_and_route "$out.net" "$out.tmp" 2>"$out.route" &&
+        if [ ! -s "$net.net" ]; then
+            awk -f tests/synth/route/wrap.awk "$e/$number.il" >"$net.v" &&
+                while_saying "$want, $n of $#: Yosys makes the netlist" synthesise "read_rtlil $e/all.il;
+                    setattr -mod -unset keep_hierarchy *; rename $type dut; read_verilog $net.v; hierarchy -check -top wrap" \
+                    "$net.tmp" "$net.log" 2>"$net.out" && mv "$net.tmp" "$net.net"
+        fi && made=$SECONDS &&
+            while_saying "$want, $n of $#: nextpnr places and routes" place_and_route "$net.net" "$out.tmp" 2>"$out.route" &&
             echo $((SECONDS - made)) >"$out.seconds" && mv "$out.tmp" "$out.json"
     fi
     if [ ! -s "$out.json" ]; then
         echo "not ok $n - $want"
-        tail -5 "$out.out" "$out.route" 2>/dev/null | sed 's/^/# /'
+        tail -5 "$net.out" "$out.route" 2>/dev/null | sed 's/^/# /'
         bad=1
         continue
     fi
     parameters=
     case $module in *:*) parameters=${module#*:} ;; esac
+    parameters+=${parameters:+${apart:+,}}$apart
     # shellcheck disable=SC2086
     row=$("$venv/bin/python" tests/synth/route/report.py "$out.json" "$name" "$config" "$parameters" $columns) || bad=1
     echo "$row $(cat "$out.seconds") | \`$revision\` |" >>"$dir/rows"
