@@ -10,6 +10,7 @@ $(BUILD)/programs/fuzz: $(PROGRAMS_SRC) $(wildcard tests/programs/*.h) $(BUILD)/
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -MF $@.d -O1 $(SAN) -Itests/programs -o $@ $(PROGRAMS_SRC) $(PROGRAMS_KERNELS) $(BUILD)/libmillrace-san.a $(LIBS)
-$(BUILD)/programs/fuzz: | $(foreach c,tiny-view tinyt tinyt-view,$(BUILD)/sim/$(firstword $(subst -, ,$(c)))/libmillrace-sim-$(c).so)
+$(BUILD)/programs/fuzz: | $(BUILD)/sim/tiny/libmillrace-sim-tiny-view.so $(BUILD)/sim/tinyt/libmillrace-sim-tinyt.so \
+    $(BUILD)/sim/tinyt/libmillrace-sim-tinyt-view.so
 unit-tests: $(BUILD)/programs/fuzz
 -include $(BUILD)/programs/fuzz.d

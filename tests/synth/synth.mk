@@ -2,7 +2,7 @@
 ## synth: Yosys synthesis of tiny and of single units; resources in build/synth/table.md
 ## test-netlist: the netlists of PE, fp32 units and LayerNorm against the C model (FAMILY=xcup or gw5a)
 ## timing: estimates of every module's longest path for UltraScale+, held to ceilings (TIMING_CONFIGS=)
-## route: units and the parts of the core placed and routed by PyPI's nextpnr, measured MHz (ROUTE_MODULES=, FAMILY=gw5a)
+## route: units and the parts of the core placed and routed by PyPI's nextpnr, measured MHz (ROUTE_MODULES=, FAMILY=gw5a, NEXTPNR=, ROUTE_DENSITY=)
 ## area: what configurations take, unit by unit, by Yosys (AREA_CONFIGS=); area-doc writes it down
 .PHONY: area area-doc
 AREA_CONFIGS ?= kv260

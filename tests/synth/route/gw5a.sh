@@ -43,5 +43,5 @@ place_and_route() { # netlist report
 apart() {
     [ -z "${ROUTE_DENSITY:-}" ] || echo "density $ROUTE_DENSITY"
     [ -z "${NEXTPNR:-}" ] || ${NEXTPNR%% *} --version 2>&1 | sed -n 's/.*(Version \(nextpnr-\)\?\(.*\))/native nextpnr \2/p'
-    sed -n 's/ --chipdb [^ ]*//; s/^[^ ]* //p' <<<"${NEXTPNR:-}" # its options, but for where its data base is
+    sed -n 's/ --chipdb [^ ]*//; s/^[^ ]* //p' <<<"${NEXTPNR:-}" # its options, but for where its chip database is
 }

@@ -3,7 +3,8 @@
 # Modules placed and routed for Gowin's GW5A, and the frequency that each reaches: measured by nextpnr on a finished
 # routing, not estimated. nextpnr comes from PyPI, in an environment of its own in $BUILD/route/venv-gw5a with what gw5a.txt
 # lists. TAP on stdout; the table in $BUILD/route/gw5a.md.
-# usage: [BUILD=build] [FAMILY=gw5a] [NEXTPNR=COMMAND] [ROUTE_DENSITY=0.5] tests/synth/route/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
+# usage: [BUILD=build] [FAMILY=gw5a] [NEXTPNR=COMMAND] [ROUTE_DENSITY=0.5]
+#        tests/synth/route/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
 #   modules are those of `tiny` if no configuration is named; a parameter picks one of several sets.
 #   --write: the rows go into docs/results/route-gw5a.txt, in the place of those of the same modules, and into
 #            docs/inside/synthesis.md; each has the revision that it was routed of
