@@ -51,7 +51,7 @@ static const struct mr_plan_board boards[] = {
      .luts = 138240,
      .bram = 170,
      .config = "gw5a",
-     .clock_mhz = 60},
+     .clock_mhz = 99},
 };
 
 const struct mr_plan_board *mr_plan_board_at(int index)

@@ -273,14 +273,14 @@ exits plan_of_a_chip_of_another_family 0 '' plan $demo --board tang-138k
 ok plan_has_its_places grep -q '^  logic      103\.5 thousand places of a LUT4 and its flip-flop; GW5AST-138C has 138: 75 %, fits ' "$work/out"
 ok plan_has_its_block_rams grep -q '^  on chip    135 block RAMs of 36 Kb; GW5AST-138C has 170: 79 %, fits ' "$work/out"
 ok plan_says_what_was_counted grep -q '^             places and multipliers as Yosys counts gw5a$' "$work/out"
-ok plan_says_that_it_fits_by_count grep -q '^  verdict    fits, by count$' "$work/out"
-ok plan_says_that_a_clock_is_assumed grep -q ', 60 MHz assumed$' "$work/out"
+ok plan_says_that_it_fits grep -q '^  verdict    fits$' "$work/out"
+ok plan_says_that_a_clock_is_measured grep -q ', 99 MHz measured$' "$work/out"
 ok plan_says_whose_timing_a_memory_has grep -q ': DDR3-800 with the timing of ddr4-2400, ' "$work/out"
 ok plan_says_that_energy_is_not_known grep -q '^  energy     not known: nothing here says what tang-138k may draw$' "$work/out"
 exits plan_scales_no_counts_to_another_family 0 '' plan $demo --board tang-138k --config n=1,r=1,t=16
 ok plan_says_that_nothing_was_counted grep -q 'not counted for GW5AST-138C' "$work/out"
 ok plan_has_no_luts_then test -z "$(grep 'thousand' "$work/out")"
-exits plan_of_another_family_has_the_clock_of_the_board 0 ', 60 MHz assumed$' plan $demo --board tang-138k --config tiny
+exits plan_of_another_family_has_the_clock_of_the_board 0 ', 99 MHz assumed$' plan $demo --board tang-138k --config tiny
 exits plan_with_fold_is_not_scaled_from_counts_without 0 'not counted for XCK26 with FOLD 4' plan $demo --board kv260 --config gw5a
 ok and_has_no_clock_of_another_family grep -q ', 200 MHz assumed$' "$work/out"
 exits plan_of_a_model_too_large_for_the_board_is_said 0 '' plan synthetic:gptj-6b --board kv260

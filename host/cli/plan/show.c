@@ -194,10 +194,9 @@ static void print_verdict(const struct plan *p)
             what[n++] = name_of(&c, k);
     if (p->g.n > p->board->channels)
         what[n++] = "channels";
-    printf("  verdict    %s", n > 0      ? "does not fit ("
-                              : c.places ? "fits, by count"
-                              : c.known  ? "fits"
-                                         : "not known (LUTs and multipliers are not counted");
+    printf("  verdict    %s", n > 0     ? "does not fit ("
+                              : c.known ? "fits"
+                                        : "not known (LUTs and multipliers are not counted");
     for (int i = 0; i < n; i++)
         printf("%s%s", i ? ", " : "", what[i]);
     if (n == 0 && plan_streams(p))
@@ -323,15 +322,15 @@ static void print_area(const struct plan *p)
         printf("             LUTs and multipliers scaled from Yosys' counts of others\n");
 }
 
-// Is the clock what timing estimates of a board's own configuration, or assumed?
+// Is the clock what timing estimates of a board's own configuration, what it was routed with, or
+// assumed?
 // (docs/inside/synthesis.md)
 static const char *clock_is(const struct plan *p)
 {
     const struct plan_args *a = p->a;
-    return p->board && p->named && p->pair && !a->config && a->clock <= 0 &&
-                   (!a->train || p->board->trains)
-               ? "estimated"
-               : "assumed";
+    if (!p->board || !p->named || a->config || a->clock > 0 || (a->train && !p->board->trains))
+        return "assumed";
+    return p->board->cells == MR_PLAN_GW5A ? "measured" : "estimated";
 }
 
 // What the memory is, and whose timing is taken.
