@@ -71,7 +71,7 @@ static void *open_module(void)
     static const char *const places[] = {"/", "/../", "/../lib/millrace/"};
     char path[4096 + 64];
     ssize_t n = readlink("/proc/self/exe", path, 4096);
-    size_t dir = n > 0 ? (size_t)n : 0;
+    size_t dir = n > 0 ? (size_t)n - 1 : 0; // readlink ends no string
     while (dir > 0 && path[dir] != '/')
         dir--;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
