@@ -323,8 +323,7 @@ static void print_area(const struct plan *p)
 }
 
 // Is the clock what timing estimates of a board's own configuration, what it was routed with, or
-// assumed?
-// (docs/inside/synthesis.md)
+// assumed? (docs/inside/synthesis.md)
 static const char *clock_is(const struct plan *p)
 {
     const struct plan_args *a = p->a;
