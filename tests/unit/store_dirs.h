@@ -3,6 +3,8 @@
 #ifndef MILLRACE_TESTS_UNIT_STORE_DIRS_H
 #define MILLRACE_TESTS_UNIT_STORE_DIRS_H
 
+#include <dirent.h>
+
 #include "store/store.h"
 #include "unit/check.h"
 #include "unit/files.h"

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <sanitizer/lsan_interface.h>
 #include <stdio.h>
 #include <stdlib.h>
