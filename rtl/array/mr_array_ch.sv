@@ -30,6 +30,7 @@
 // mr_clk_gate. The gates are outside, one for all channels:
 //   clk_rows_i  rows after the first one
 //   clk_drain_i shadow registers, result register and FIFO
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_array_ch #(
   parameter int R = 4,
@@ -97,6 +98,7 @@ module mr_array_ch #(
       if (!rst_ni) turns_q <= '0;
       else turns_q <= {turns_q[2*R-1:0], v_i};
     end
+    `MR_ASSERT(apart, v_i == '0 || turns_q == '0)
     assign v = v_i | turns_q[R-1:0] | turns_q[2*R-1:R] | turns_q[3*R-1:2*R];
     assign column = {turns_q[R] || turns_q[2*R], turns_q[0] || turns_q[2*R]};
   end else begin : gen_no_fold

@@ -24,6 +24,7 @@
 //             last_o with the last one
 //   next_o    one waits; waits_o: the oldest one has semaphores to wait for, so that its turn
 //             begins when it is issued
+`include "mr_assert.svh"
 module mr_stash_jobs #(
   parameter int N = 1,
   parameter int DEPTH = 32
@@ -200,5 +201,9 @@ module mr_stash_jobs #(
       end
     end
   end
+
+  `MR_ASSERT(room, !good_o || unused_ready)
+  `MR_ASSERT(go, !go_i || (next_o && !run_q))
+  `MR_ASSERT(beats, !job_valid_o || job_beats_o != '0)
 
 endmodule

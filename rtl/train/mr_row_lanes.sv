@@ -23,6 +23,7 @@
 //   out_valid_o, out_o   results; 0 in lanes that do not count, NaN in all others with nan_i
 //   nan_o      pulse, a result was NaN
 //   ovf_o      pulse, an overflow to infinity
+`include "mr_assert.svh"
 module mr_row_lanes #(
   parameter int V = 4
 ) (
@@ -365,4 +366,13 @@ module mr_row_lanes #(
     if (!rst_ni) nan_o <= 1'b0;
     else nan_o <= out_valid_o && nans != '0;
   end
+
+  // The pass stands while it has words; a command's first one is GAIN, behind whose steps those of
+  // the command before are. Their distance keeps each lane's units to one step a cycle, and what of
+  // y a step takes from the ring has been written.
+  `MR_ASSERT(pass, v[mr_row_pkg::GAIN_DY+mr_row_pkg::OP:0] == '0 ||
+                   {ds, prob, sum, max, dx, ab, gain, 1'b0, top} == 9'd1 << pass_i)
+  `MR_ASSERT_ONEHOT0(mul, {m_scale, m_xh, m_dy, m_dn, m_u, m_dx, m_by, m_pe, m_out})
+  `MR_ASSERT_ONEHOT0(add, {a_mean, a_t, a_w, a_dist, a_e})
+  `MR_ASSERT(ring, !ring_ren || ring_r_q != ring_w_q)
 endmodule

@@ -16,6 +16,7 @@
 //   bad_o   pulse: the unit's span lies outside; bad_addr_o where the first such span would begin,
 //           up to clear_i
 //   busy_o  a span is at work
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_epi_out #(
   parameter int N = 1,
@@ -196,5 +197,10 @@ module mr_epi_out #(
     else if (bad_o) bad_q <= 1'b1;
     if (bad_o && !bad_q) bad_addr_o <= job_addr_o;
   end
+
+  // None of a unit's words is left for the next one.
+  `MR_ASSERT(left, o_state_q != O_CHECK || !orv_q)
+  `MR_ASSERT_STABLE(job, job_valid_o, job_ready_i, {job_addr_o, job_beats_o, job_strb_o})
+  `MR_ASSERT_STABLE(data, data_valid_o, data_ready_i, data_o)
 
 endmodule

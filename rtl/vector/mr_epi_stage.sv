@@ -21,6 +21,7 @@
 //   blk_o, two_o   pulse: a block went out, in both passes; last_o pulse with out_o: a command's
 //           last unit has gone out
 //   rd_o    pulse, from a register: a unit has left in the cycle before
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_epi_stage #(
   parameter int N = 1,
@@ -198,5 +199,8 @@ module mr_epi_stage #(
   assign two_o     = j_two_q;
   assign last_o    = unit_end && j_last_q;
   assign out_o     = j_out_q;
+
+  `MR_ASSERT(span, !(o_ren_i || o_end_i) || o_valid_o)
+  `MR_ASSERT_STABLE(q, q_valid_o, q_ready_i, {q_data_o, q_tag_o})
 
 endmodule

@@ -17,6 +17,7 @@
 // pulse: a block for mr_prefix_max. epi_ack_o, ln_ack_o: pulse per block written, one cycle after
 // the write (two passes: two blocks). All outputs but q_ready come from registers, act_* from
 // mr_quant's.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_vec_out #(
   parameter int V = 4,
@@ -137,5 +138,8 @@ module mr_vec_out #(
   assign pm_code_o   = wdata_q[263:256];
   assign epi_ack_o   = epi_ack_q;
   assign ln_ack_o    = ln_ack_q;
+
+  // Acknowledgements go to the block's source.
+  `MR_ASSERT(source, !epi_valid_i || epi_tag_i[mr_vec_pkg::TAG_EPI])
 
 endmodule
