@@ -23,14 +23,16 @@ enum {
     BETWEEN_HEADS = 13, // of ATTEND, in each row
     OF_PRODUCT = 50,    // the way through array and epilogue
     OF_SUM = 400,       // the same of GRAD, which is alone there, and its record
-    OF_BAND = 9,        // of GRAD, for 64 columns: each 32 rows, and once more
+    OF_COLS = 4,        // of GRAD, for 64 columns
+    BAND_STEPS = 18,    // that its 32 rows of them take at least, with the way out of the array
     OF_TILE = 97,       // of GRAD, behind its rows or its beats, whichever take longer
     TILE_BEATS = 128,
     OF_SET = 32,       // V columns of 32 rows to the stash, turned, if not for its writes
     OF_SLOPES = 28,    // of so many slopes
     ROWS_OF_RUN = 128, // whose sets of the same columns are written together
-    OF_LOAD = 50,      // LOAD_ACT; a group of four columns takes no less than OF_GROUP
-    OF_GROUP = 11,
+    OF_LOAD = 90,      // LOAD_ACT, and beside others OF_READ for each channel
+    OF_READ = 30,
+    OF_GROUP = 11,      // a group of four columns takes no less
     OF_ROWS = 140,      // LOAD_ROWS and FETCH_ROWS
     BETWEEN_SAVED = 14, // rows of SAVE_ROWS
     OF_TURNED = 80,     // a copy's last set and header, and OF_HEADER in each channel
@@ -38,9 +40,10 @@ enum {
     OF_RECORD = 43, // of STORE_KV, and once more the maxima
 };
 
-// A beat's time for others while sums of gradients read the same channels and write through the
-// same port, on wide,train.
-static const double BESIDE_SUMS = 1.75;
+// On wide,train with ddr4-2400 and hbm2: a write of mr_stash_put takes so many cycles behind a
+// product, and so many beats' time beside sums of gradients, which use the same channels and port;
+// a beat of rows that are read takes so many.
+static const double PUT_ALONE = 1.65, PUT_BESIDE = 2.05, ROWS_READ = 1.45;
 
 static double get(const struct mr_command *c, unsigned field)
 {
@@ -69,15 +72,15 @@ static double streamed(const struct mr_geometry *g, double beat, uint32_t kblock
 
 // Sets of V columns and 32 rows that go to the stash turned, as tiles, or as slopes. What
 // mr_stash_put writes in each channel takes two beats a set, and five more cycles a run; tiles are
-// runs of one set.
-static double put_cycles(const struct mr_geometry *g, int rows, double cols, double turned,
-                         double tiles, double slopes)
+// runs of one set. each: cycles of a write.
+static double put_cycles(const struct mr_geometry *g, double each, int rows, double cols,
+                         double turned, double tiles, double slopes)
 {
     double groups = cols / (4 * g->n), sets = ceil(rows / 32.0) * groups,
            runs = ceil(rows / (double)ROWS_OF_RUN) * groups;
     double writes =
         2 * g->n * sets * (turned + tiles) + (5 * g->n + 2) * (runs * turned + sets * tiles);
-    return fmax(BESIDE_SUMS * writes, sets * fmax(OF_SET * turned, OF_SLOPES * slopes));
+    return fmax(each * writes, sets * fmax(OF_SET * turned, OF_SLOPES * slopes));
 }
 
 // Sets of columns that go to the stash, and slopes, take their time, too, and each hinders the
@@ -88,8 +91,8 @@ static double product(const struct mr_command *c, const struct mr_geometry *g, d
     uint32_t kblocks = mr_command_get(c, MR_F_MATMUL_KBLOCKS),
              cols = mr_command_get(c, MR_F_MATMUL_COLS);
     double cycles = streamed(g, beat, kblocks, cols, mr_command_get(c, MR_F_MATMUL_BIAS), rows);
-    double put = put_cycles(g, rows, cols, get(c, MR_F_MATMUL_TURNED), get(c, MR_F_MATMUL_TILES),
-                            get(c, MR_F_MATMUL_KEEP_SLOPE));
+    double put = put_cycles(g, PUT_ALONE, rows, cols, get(c, MR_F_MATMUL_TURNED),
+                            get(c, MR_F_MATMUL_TILES), get(c, MR_F_MATMUL_KEEP_SLOPE));
     if (get(c, MR_F_MATMUL_DST) == MR_DST_RESULT)
         cycles = fmax(cycles, 3.2 * rows * cols / (4 * g->n));
     return pow(pow(cycles, 4) + pow(put, 4), 0.25) + OF_PRODUCT;
@@ -102,8 +105,10 @@ static double sum(const struct mr_command *c, const struct mr_geometry *g, doubl
     uint32_t cols = mr_command_get(c, MR_F_GRAD_COLS);
     double tile = fmax(16.0 * (rows < 32 ? rows : 32) / g->n, TILE_BEATS) + OF_TILE,
            bands = ceil(rows / 32.0);
-    double products = streamed(g, beat, mr_command_get(c, MR_F_GRAD_KBLOCKS), cols, false, rows);
-    return OF_SUM + fmax(products + OF_BAND * (1 + bands) * cols / 64, bands * cols / 64 * tile);
+    uint32_t kblocks = mr_command_get(c, MR_F_GRAD_KBLOCKS);
+    double products = streamed(g, beat, kblocks, cols, false, rows);
+    products += cols / 64.0 * (OF_COLS + bands * fmax(BAND_STEPS - (int)kblocks, 0));
+    return OF_SUM + fmax(products, bands * cols / 64 * tile);
 }
 
 static double row_cycles(const struct mr_geometry *g, int rows, double floats)
@@ -126,7 +131,7 @@ static double transferred(const struct mr_geometry *g, double beats, double beat
 }
 
 // A copy takes a cycle a word for each destination, or as long as its sets go to the stash.
-static double moved(const struct mr_command *c, const struct mr_geometry *g, int rows,
+static double moved(const struct mr_command *c, const struct mr_geometry *g, double beat, int rows,
                     const int *pos)
 {
     unsigned work = mr_command_get(c, MR_F_MOVE_ROWS_WORK);
@@ -134,7 +139,8 @@ static double moved(const struct mr_command *c, const struct mr_geometry *g, int
     if (work == MR_MOVE_COPY)
         return words * get(c, MR_F_MOVE_ROWS_TO_ACT) +
                get(c, MR_F_MOVE_ROWS_TURNED) *
-                   (fmax(words, put_cycles(g, rows, get(c, MR_F_MOVE_ROWS_COLS), 1, 0, 0)) +
+                   (fmax(words, put_cycles(g, PUT_BESIDE * beat, rows, get(c, MR_F_MOVE_ROWS_COLS),
+                                           1, 0, 0)) +
                     OF_TURNED + OF_HEADER * g->n);
     double cycles = words * works[work].word + (double)works[work].row * rows;
     for (int i = 0; i < rows && works[work].seen; i++)
@@ -153,11 +159,14 @@ static double attended(const struct mr_command *c, const struct mr_geometry *g, 
            BETWEEN_HEADS * get(c, MR_F_ATTEND_HEADS) * rows;
 }
 
-// The buffer fills while blocks are written; a block a cycle.
-static double loaded(const struct mr_command *c, double beats)
+// The buffer fills while blocks are written; a block a cycle. Before the first, what others asked
+// for comes: the longer a beat takes, the more of it.
+static double loaded(const struct mr_command *c, const struct mr_geometry *g, double beat,
+                     double beats)
 {
     double rows = get(c, MR_F_LOAD_ACT_ROWS);
-    return OF_LOAD + fmax(beats, fmax(rows * get(c, MR_F_LOAD_ACT_KBLOCKS), OF_GROUP * rows / 4));
+    return OF_LOAD + OF_READ * g->n * beat * beat +
+           fmax(beats, fmax(rows * get(c, MR_F_LOAD_ACT_KBLOCKS), OF_GROUP * rows / 4));
 }
 
 void mr_command_rows(const struct mr_command *c, int *first)
@@ -179,16 +188,16 @@ double mr_command_cycles(const struct mr_command *c, const struct mr_geometry *g
     case MR_OP_STREAM_STASH:
         return 0;
     case MR_OP_LOAD_ACT:
-        return loaded(c, (double)w.stash_read / g->n * beat);
+        return loaded(c, g, beat, (double)w.stash_read / g->n * beat);
     case MR_OP_LAYERNORM:
         return 2 * row_cycles(g, rows, 32 * get(c, MR_F_LAYERNORM_DBLOCKS)) + BETWEEN_ROWS * rows;
     case MR_OP_MOVE_ROWS:
-        return moved(c, g, rows, pos);
+        return moved(c, g, beat, rows, pos);
     case MR_OP_ATTEND:
         return attended(c, g, rows, pos);
     case MR_OP_LOAD_ROWS:
     case MR_OP_FETCH_ROWS:
-        return transferred(g, (double)w.host_read, BESIDE_SUMS * beat) + OF_ROWS;
+        return transferred(g, (double)w.host_read, ROWS_READ * beat) + OF_ROWS;
     case MR_OP_SAVE_ROWS:
         return transferred(g, (double)w.host_written, beat) + BETWEEN_SAVED * rows;
     case MR_OP_STORE_KV:
