@@ -369,7 +369,7 @@ static void what_waits_runs_beside_products(void **unused)
     printf("# forward of a layer of GPT-3 XL: %.3f of its products; a layer of 6B on wide: %.3f\n",
            forward->cycles / forward->array, y.sum.cycles / y.ideal);
     assert_true(forward->cycles < 1.1 * forward->array);
-    assert_true(y.sum.cycles < 1.07 * y.ideal);
+    assert_true(y.sum.cycles < 1.06 * y.ideal);
     assert_true(chunks->cycles < 1.03 * chunks->array);
     assert_true(dx->cycles < 1.01 * (double)dx->work.mac_blocks / (4 * 8 * 4));
 }
