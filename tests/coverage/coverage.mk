@@ -4,7 +4,7 @@ DEPS_COVERAGE := gcovr
 COVERAGE      := $(BUILD)/coverage
 # Objects of their own; headers that are generated, and simulators, are those of every build. Counters of threads are
 # exact only where they are atomic.
-COVERAGE_MAKE = SAN="--coverage -fprofile-update=prefer-atomic -fsanitize=leak -g1" \
+COVERAGE_MAKE = SAN="--coverage -fprofile-update=prefer-atomic -fsanitize=leak -g1 -include tests/coverage/exits.h" \
                 $(MAKE) --no-print-directory BUILD=$(COVERAGE)
 
 .PHONY: coverage deps-coverage

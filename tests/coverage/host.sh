@@ -24,5 +24,8 @@ for s in tests/e2e/*.sh tests/serve/{serve,load}.sh tests/xrt/{generate,errors,l
         *) run "$(basename "$(dirname "$s")")-$(basename "$s" .sh)" bash "$s" ;;
     esac
 done
+# What tests/e2e/install.sh looks at, of the program as it is installed.
+for c in "" $("$MILLRACE" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do run "man-$c" "$MILLRACE" man $c; done
+for shell in bash zsh fish tcsh; do run "completion-$shell" "$MILLRACE" completion "$shell"; done
 gcovr -r . -f host/ --exclude-throw-branches --gcov-ignore-parse-errors --csv "$dir/host.csv" --txt "$dir/host.txt" \
     "$dir/san/host" 2>"$dir/logs/gcovr"

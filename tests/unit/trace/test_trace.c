@@ -336,6 +336,39 @@ static void the_picture_is_well_formed_and_small(void **state)
     mr_trace_free(&t);
 }
 
+static const char *count(const char *text, const char *words, int times)
+{
+    for (; times > 0 && text; times--)
+        if ((text = strstr(text, words)))
+            text += strlen(words);
+    return text;
+}
+
+// The save file begins where it is told, names the waves beside it and has a group for each channel.
+static void the_view_of_the_waves_has_all_channels(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    assert_non_null(f);
+    assert_int_equal(mr_trace_gtkw(f, "somewhere/else/run.fst", 3, 2000, &err), 0);
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(strstr(text, "\n[dumpfile] \"run.fst\"\n[timestart] 20000\n"));
+    assert_non_null(strstr(text, "\n@28\nTOP.millrace_core.clk_i\n"));
+    assert_non_null(strstr(text, "\n@22\nTOP.millrace_core.c_w_beat[2:0]\n"));
+    for (int c = 0; c < 3; c++) {
+        char title[32], scope[64];
+        (void)snprintf(title, sizeof title, "-channel %d\n", c);
+        (void)snprintf(scope, sizeof scope, "gen_channel[%d].u_reader.m_araddr_o[63:0]\n", c);
+        assert_non_null(count(text, title, 2)); // opened and closed
+        assert_null(count(text, title, 3));
+        assert_non_null(strstr(text, scope));
+    }
+    assert_null(strstr(text, "channel 3"));
+    free(text);
+}
+
 static void full_disk_is_reported(void **state)
 {
     (void)state;
@@ -348,6 +381,11 @@ static void full_disk_is_reported(void **state)
         assert_int_equal((svg ? mr_trace_svg : mr_trace_json)(&t, "t", f, &err), MR_ERR_IO);
         fclose(f);
     }
+    FILE *f = fopen("/dev/full", "w");
+    assert_non_null(f);
+    setbuf(f, NULL);
+    assert_int_equal(mr_trace_gtkw(f, "w.fst", 1, 0, &err), MR_ERR_IO);
+    fclose(f);
     mr_trace_free(&t);
 }
 
@@ -362,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_layer_is_a_window),
         cmocka_unit_test(bins_stay_few_and_keep_their_sums),
         cmocka_unit_test(the_picture_is_well_formed_and_small),
+        cmocka_unit_test(the_view_of_the_waves_has_all_channels),
         cmocka_unit_test(full_disk_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
