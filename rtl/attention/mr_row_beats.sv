@@ -8,6 +8,7 @@
 //   ren_o    the residual memory: data one cycle later and held. want_o, from a register: it may
 //            be read in this cycle
 //   out_     valid/ready, beats_i beats
+`include "mr_assert.svh"
 module mr_row_beats #(
   parameter int T = 8,
   parameter int V = 4,
@@ -63,5 +64,9 @@ module mr_row_beats #(
     .in_valid_i(rv_q), .in_ready_o(ready), .in_data_i(rdata_i),
     .out_valid_o, .out_ready_i, .out_data_o
   );
+
+  // A row begins when the one before has gone out, and has no more words than its beats.
+  `MR_ASSERT(start, !start_i || (!rv_q && !out_valid_o))
+  `MR_ASSERT(left, !ren_o || left_q != '0)
 
 endmodule

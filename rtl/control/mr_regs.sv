@@ -7,6 +7,7 @@
 // A write and a read at a time (mr_axil_w, mr_axil_r); unknown addresses read zero and ignore
 // writes. Words are written whole whatever the strobe says: mr_kernel and mr_pcie_bar hold partial
 // ones back. start_o and reset_o are pulses.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_regs #(
   parameter int N = 1,
@@ -140,5 +141,9 @@ module mr_regs #(
                       {watchdog_o, sticky_i, irq_status_q, irq_enable_q});
     end
   end
+
+  // A run is not started again, and an address stands until its word is there.
+  `MR_ASSERT(start, !start_o || !busy_i)
+  `MR_ASSERT_STABLE(read, r_valid, r_done, r_addr)
 
 endmodule

@@ -12,6 +12,7 @@
 // (level).
 // busy_o: a job is inside. bad_o: one that will give err_o is inside, err_addr_o is its address;
 // known earlier in the cycle than err_o.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_read_jobs #(
   parameter int BURST = 64
@@ -99,6 +100,12 @@ module mr_read_jobs #(
 
   logic unused;
   assign unused = ^base_i[5:0];
+
+`ifndef FORMAL  // proofs of this unit alone have any stop_i
+  `MR_ASSERT_STABLE(stop, err_o || stop_i, clear_i, 1'b1)
+`endif
+  // One that is withdrawn is kept until it is dropped.
+  `MR_ASSERT_STABLE(burst, b_valid_q, bst_ready_i || clear_i, {b_addr_q, b_len_q})
 
 `ifdef FORMAL
   `include "mr_read_jobs_props.svh"

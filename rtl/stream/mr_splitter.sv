@@ -26,6 +26,7 @@
 // With data_o: row_o, the beat completes its k-row; hi_o, it is the second beat of an MXINT8 row. A
 // data beat is taken only with ring_space_i (there is a free k-row), a group's first scale beat
 // only with tile_space_i. fp4_o, has_bias_o: of the command in work.
+`include "mr_assert.svh"
 module mr_splitter #(
   parameter int SECTION = 16,
   parameter int HEADER = 16,
@@ -197,6 +198,14 @@ module mr_splitter #(
       end
     end
   end
+
+  // Nothing is taken behind the last k-block or group.
+  `MR_ASSERT(left, !beat_take_o || (k_left_q != '0 && (state_q == Vec || groups_q != '0)))
+`ifndef FORMAL  // proofs have no parts
+  // What is dropped in front of a part's first block is of MXINT8, and no biases lie there.
+  `MR_ASSERT(part, !cmd_take || cmd_vec_i || (cmd_first_i == '0 && cmd_in_head_i == '0) ||
+                   (PART != 0 && !cmd_fp4_i && !cmd_bias_i))
+`endif
 
 `ifdef FORMAL
   `include "mr_splitter_props.svh"

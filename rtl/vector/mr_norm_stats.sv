@@ -12,6 +12,7 @@
 // done_o.
 // Timing: one row at a time. done_o: pulse, 27 + RSQRT_LAT + log2(V) cycles or so after the last
 // word; mean_o and r_o then stand until the next row's. ovf_o: pulse, an overflow to infinity.
+`include "mr_assert.svh"
 module mr_norm_stats #(
     parameter int V = 4
 ) (
@@ -208,4 +209,8 @@ module mr_norm_stats #(
   );
 
   assign ovf_o = cvt_ovf || mul_ovf || add_ovf;
+
+  // A word belongs to a row at work, and a row begins when the sums of the one before are used.
+  `MR_ASSERT(word, !ren_i || busy_i)
+  `MR_ASSERT(row, !(ren_i && first_i) || (v_q == '0 && !sums_q && seq_q == '0))
 endmodule
