@@ -20,6 +20,7 @@
 // place of i's. What commands behind i do is not looked at. A unit that finds an error goes on to
 // the end of its command, so that this always ends. Errors of the memory (READ, WRITE) and the
 // watchdog end the run at once.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_seq #(
   parameter int N = 1,
@@ -361,5 +362,12 @@ module mr_seq #(
       endcase
     end
   end
+
+  // A command goes where there is room, and no more of them than the descriptor says. An error that
+  // is reported is one. Units are reset while no burst is under way.
+  `MR_ASSERT(dealt, (q_valid & ~q_ready) == '0 && (!q_valid[READER] || sc_ready))
+  `MR_ASSERT(commands, !d_go || index_q < n_cmds_o)
+  `MR_ASSERT(error, !first_v || state_q != RUN || first_code != '0)
+  `MR_ASSERT(quiet, unit_rst_no || axi_idle_i)
 
 endmodule

@@ -205,5 +205,6 @@ module mr_stash_jobs #(
   `MR_ASSERT(room, !good_o || unused_ready)
   `MR_ASSERT(go, !go_i || (next_o && !run_q))
   `MR_ASSERT(beats, !job_valid_o || job_beats_o != '0)
+  `MR_ASSERT_STABLE(job, job_valid_o, job_ready_i, {job_off_o, job_beats_o, last_o})
 
 endmodule

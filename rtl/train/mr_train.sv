@@ -18,6 +18,7 @@
 //   rd_      six clients of mr_host_port: 0 LOAD_ACT, 1 records, 2 headers for TURNED, 3 for TILES,
 //            4 SLOPE, 5 headers for COPY
 //   job_, data_   five clients of its writer: 0 GRAD, 1 TURNED, 2 TILES, 3 KEEP_SLOPE, 4 COPY
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_train #(
   parameter int N = 1,
@@ -215,5 +216,8 @@ module mr_train #(
     .base_i(rows_base_i),
     `MR_RD_M_TO_AT(rd_, rd_, 4), `MR_WR_M_TO_AT(, , 3)
   );
+
+  // Works of MOVE_ROWS share the ports of the row memories.
+  `MR_ASSERT_ONEHOT0(works, {cp_busy, alu_busy})
 
 endmodule

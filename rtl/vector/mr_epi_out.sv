@@ -198,8 +198,9 @@ module mr_epi_out #(
     if (bad_o && !bad_q) bad_addr_o <= job_addr_o;
   end
 
-  // None of a unit's words is left for the next one.
+  // A job has columns, and none of a unit's words is left for the next one.
   `MR_ASSERT(left, o_state_q != O_CHECK || !orv_q)
+  `MR_ASSERT(beats, !job_valid_o || o_beats_q != '0)
   `MR_ASSERT_STABLE(job, job_valid_o, job_ready_i, {job_addr_o, job_beats_o, job_strb_o})
   `MR_ASSERT_STABLE(data, data_valid_o, data_ready_i, data_o)
 

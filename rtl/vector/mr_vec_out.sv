@@ -139,7 +139,10 @@ module mr_vec_out #(
   assign epi_ack_o   = epi_ack_q;
   assign ln_ack_o    = ln_ack_q;
 
-  // Acknowledgements go to the block's source.
+  // Acknowledgements go to the block's source; what lies in q/k/v memory has a place there.
   `MR_ASSERT(source, !epi_valid_i || epi_tag_i[mr_vec_pkg::TAG_EPI])
+  `MR_ASSERT(place, !(q_valid && is_qkv) || (32'(slot) < SLOTS && 32'(word) < QKV_WORDS))
+  `MR_ASSERT(maximum, !(q_valid && is_qkv && q_tag[mr_vec_pkg::TAG_PMAX]) ||
+                      32'(q_tag[mr_vec_pkg::TAG_BLOCK+:12]) + 32'(sub) < 2 * PM_WORDS)
 
 endmodule
