@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "cmodel/kernel.h"
 #include "cmodel/legal.h"
 #include "train/work.h"
 
@@ -37,13 +38,16 @@ enum {
     BETWEEN_SAVED = 14, // rows of SAVE_ROWS
     OF_TURNED = 80,     // a copy's last set and header, and OF_HEADER in each channel
     OF_HEADER = 35,
+    OF_TILES = 80,  // a product's last sets and headers that go to the stash, in each channel
     OF_RECORD = 43, // of STORE_KV, and once more the maxima
 };
 
 // On wide,train with ddr4-2400 and hbm2: a write of mr_stash_put takes so many cycles behind a
 // product, and so many beats' time beside sums of gradients, which use the same channels and port;
-// a beat of rows that are read takes so many.
-static const double PUT_ALONE = 1.65, PUT_BESIDE = 2.05, ROWS_READ = 1.45;
+// a beat of rows that are read takes so many. A set of TILES, which is a run of its own, takes so
+// many, and so many more for each channel, by the beat's time squared.
+static const double PUT_ALONE = 1.65, PUT_BESIDE = 1.98, ROWS_READ = 1.45, TILES_SET = 10.4,
+                    TILES_CHANNEL = 3.4;
 
 static double get(const struct mr_command *c, unsigned field)
 {
@@ -70,32 +74,49 @@ static double streamed(const struct mr_geometry *g, double beat, uint32_t kblock
                 (double)mr_legal_stream_beats(stream.word, (unsigned)g->n) * beat);
 }
 
-// Sets of V columns and 32 rows that go to the stash turned, as tiles, or as slopes. What
-// mr_stash_put writes in each channel takes two beats a set, and five more cycles a run; tiles are
-// runs of one set. each: cycles of a write.
-static double put_cycles(const struct mr_geometry *g, double each, int rows, double cols,
-                         double turned, double tiles, double slopes)
+// Sets of V columns and 32 rows that go to the stash turned. What mr_stash_put writes in each
+// channel takes two beats a set, and five more cycles a run. each: cycles of a write.
+static double put_cycles(const struct mr_geometry *g, double each, int rows, double cols)
 {
     double groups = cols / (4 * g->n), sets = ceil(rows / 32.0) * groups,
            runs = ceil(rows / (double)ROWS_OF_RUN) * groups;
-    double writes =
-        2 * g->n * sets * (turned + tiles) + (5 * g->n + 2) * (runs * turned + sets * tiles);
-    return fmax(each * writes, sets * fmax(OF_SET * turned, OF_SLOPES * slopes));
+    return fmax(each * (2 * g->n * sets + (5 * g->n + 2) * runs), OF_SET * sets);
 }
 
-// Sets of columns that go to the stash, and slopes, take their time, too, and each hinders the
-// other where both take about as long. Results of the head go to memory V at a time.
+// Of two that hinder each other where both take about as long.
+static double longer(double a, double b, int power)
+{
+    return pow(pow(a, power) + pow(b, power), 1.0 / power);
+}
+
+// Blocks of 32 columns that go to the stash as tiles are complete in the last of the passes over V
+// columns that make them.
+static double product_of_tiles(const struct mr_geometry *g, double beat, double cycles, int rows,
+                               double cols, double turned)
+{
+    int v = 4 * g->n;
+    double passes = cols / v, blocks = cols / 32, put = turned / passes;
+    double last = put + ceil(rows / (double)v) * (TILES_SET + TILES_CHANNEL * g->n) * beat * beat;
+    return (passes - blocks) * fmax(cycles / passes, put) +
+           blocks * longer(cycles / passes, last, 6) + OF_TILES * g->n;
+}
+
+// Sets of columns that go to the stash, and slopes, take their time, too. Results of the head go to
+// memory V at a time.
 static double product(const struct mr_command *c, const struct mr_geometry *g, double beat,
                       int rows)
 {
     uint32_t kblocks = mr_command_get(c, MR_F_MATMUL_KBLOCKS),
              cols = mr_command_get(c, MR_F_MATMUL_COLS);
     double cycles = streamed(g, beat, kblocks, cols, mr_command_get(c, MR_F_MATMUL_BIAS), rows);
-    double put = put_cycles(g, PUT_ALONE, rows, cols, get(c, MR_F_MATMUL_TURNED),
-                            get(c, MR_F_MATMUL_TILES), get(c, MR_F_MATMUL_KEEP_SLOPE));
+    double put = get(c, MR_F_MATMUL_TURNED) * put_cycles(g, PUT_ALONE, rows, cols);
+    if (get(c, MR_F_MATMUL_TILES))
+        return product_of_tiles(g, beat, cycles, rows, cols, put) + OF_PRODUCT;
+    put = fmax(put,
+               get(c, MR_F_MATMUL_KEEP_SLOPE) * OF_SLOPES * ceil(rows / 32.0) * cols / (4 * g->n));
     if (get(c, MR_F_MATMUL_DST) == MR_DST_RESULT)
         cycles = fmax(cycles, 3.2 * rows * cols / (4 * g->n));
-    return pow(pow(cycles, 4) + pow(put, 4), 0.25) + OF_PRODUCT;
+    return longer(cycles, put, 4) + OF_PRODUCT;
 }
 
 // Tiles of 32 rows and 64 columns: their sums leave V a cycle, and then the tile as beats.
@@ -139,10 +160,10 @@ static double moved(const struct mr_command *c, const struct mr_geometry *g, dou
     if (work == MR_MOVE_COPY)
         return words * get(c, MR_F_MOVE_ROWS_TO_ACT) +
                get(c, MR_F_MOVE_ROWS_TURNED) *
-                   (fmax(words, put_cycles(g, PUT_BESIDE * beat, rows, get(c, MR_F_MOVE_ROWS_COLS),
-                                           1, 0, 0)) +
+                   (fmax(words,
+                         put_cycles(g, PUT_BESIDE * beat, rows, get(c, MR_F_MOVE_ROWS_COLS))) +
                     OF_TURNED + OF_HEADER * g->n);
-    double cycles = words * works[work].word + (double)works[work].row * rows;
+    double cycles = words * works[work].word + (works[work].row + 2 * log2(g->n)) * rows;
     for (int i = 0; i < rows && works[work].seen; i++)
         cycles += (double)works[work].seen * seen_words(g, c, i, pos[i]);
     return cycles;
@@ -159,14 +180,17 @@ static double attended(const struct mr_command *c, const struct mr_geometry *g, 
            BETWEEN_HEADS * get(c, MR_F_ATTEND_HEADS) * rows;
 }
 
-// The buffer fills while blocks are written; a block a cycle. Before the first, what others asked
-// for comes: the longer a beat takes, the more of it.
+// The buffer fills while blocks are written; a block a cycle, and behind a group's first section
+// its last one takes as long as a whole one. Before the first, what others asked for comes: the
+// longer a beat takes, the more of it.
 static double loaded(const struct mr_command *c, const struct mr_geometry *g, double beat,
                      double beats)
 {
-    double rows = get(c, MR_F_LOAD_ACT_ROWS);
+    double rows = get(c, MR_F_LOAD_ACT_ROWS), kblocks = get(c, MR_F_LOAD_ACT_KBLOCKS);
+    if (kblocks > MR_SECTION_BLOCKS)
+        kblocks = MR_SECTION_BLOCKS * ceil(kblocks / MR_SECTION_BLOCKS);
     return OF_LOAD + OF_READ * g->n * beat * beat +
-           fmax(beats, fmax(rows * get(c, MR_F_LOAD_ACT_KBLOCKS), OF_GROUP * rows / 4));
+           fmax(beats, fmax(rows * kblocks, OF_GROUP * rows / 4));
 }
 
 void mr_command_rows(const struct mr_command *c, int *first)
