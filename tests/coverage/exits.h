@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Included in front of each file of the build that counts: gcov writes what it has counted at the end
-// of main() and in exit(), and knows nothing of _exit(). No header of the system is included here,
-// whose names some file may use for its own.
+// of main() and in exit(), and knows nothing of _exit() and execvp(). No header of the system is
+// included here, whose names some file may use for its own.
 #pragma once
 
 #ifdef __cplusplus
@@ -14,7 +14,14 @@ void counted_exit(int status)
     __gcov_dump();
     __builtin__exit(status);
 }
+int counted_execvp(const char *file, char *const argv[]) __attribute__((weak));
+int counted_execvp(const char *file, char *const argv[])
+{
+    __gcov_dump();
+    return __builtin_execvp(file, argv);
+}
 #ifdef __cplusplus
 }
 #endif
 #define _exit counted_exit
+#define execvp counted_execvp

@@ -105,7 +105,9 @@ exits streamed_layers_are_in_json 0 '"streamed": 4' generate $demo "And the king
 ok streamed_layers_are_json "$work/json-check" "$work/out"
 ok streamed_layers_are_counted bash -c "'$millrace' generate $demo 'And the king' -n 1 -d sim:tiny,capacity=5M --stats 2>&1 | grep -cE '^(weights from the host: .*, 3 of 5 layers|a link of (12|24) GB/s: [0-9]+ cycles more)' | grep -qx 3"
 exits streamed_layers_of_a_plan_are_in_json 0 '"link_bytes": 3916800' plan $demo --config sim --capacity 0.0049 --json
-exits streamed_layers_of_a_training_are_in_json 0 '"bytes_down": [1-9]' plan $demo --train --config n=2,r=4,t=64,train --capacity 0.0137 --json
+exits streamed_layers_of_a_training_are_in_json 0 '"streamed": 5' plan $demo --train --config n=2,r=4,t=64,train --capacity 0.03 --json
+exits plan_of_another_clock 0 'on sim .*, 150 MHz assumed' plan $demo --config sim --clock 150
+exits plan_of_an_encoder_s_training 3 'cannot be planned or traced yet' plan synthetic:minilm-l6 --train
 ok json_of_bench is_json bench "$work/demo.mill" -d model: --decode 0,3 --prefill 4 --json
 ok json_of_a_batch is_json bench "$work/demo.mill" -d model: --decode 3 --batch 5 --json
 ok json_of_plan is_json plan $demo --positions 0,127 --prefill 16 --board u280 --json
@@ -373,6 +375,7 @@ exits bench_of_training_without_cycles 2 "counts no cycles; bench --train needs 
 exits bench_of_training_without_its_commands 2 'cannot train' bench $learner --train 20 -d sim:tiny
 exits bench_of_training_beyond_the_positions 2 'a sequence of 600; the model has 24' bench $learner --train 600 -d sim:tinyt
 exits bench_of_an_unknown_part 2 'is none of forward, dX' bench $learner --train 20 -d sim:tinyt --part all
+exits bench_of_a_part_that_there_is_not 2 'part again goes with --recompute' bench $learner --train 20 -d sim:tinyt --part again
 exits bench_of_a_part_of_decoding 2 'goes with --train' bench $demo --part dX
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
 exits bench_at_without_a_prefill 2 'goes with --prefill' bench $demo -d model: --at 4

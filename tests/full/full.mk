@@ -20,10 +20,13 @@ DEPS_BENCH := llvm-19
 deps-bench:
 	@$(MAKE) --no-print-directory deps DEPS="$(DEPS_BENCH)"
 BENCH_SO   = $(foreach c,$(1),$(BUILD)/bench/sim/$(c)/libmillrace-sim-$(c).so)
-## bench: the figures at GPT-J-6B's size against their bars (20 minutes; JSON in build/bench/full.json)
+## bench: the figures at GPT-J-6B's size against their bars, and two parts of a step of training against their plan (20 minutes; JSON in build/bench/full.json)
 bench: deps deps-bench
-	@$(BENCH_MAKE) -j$(JOBS) JOBS=1 $(BUILD)/bench/suite $(call BENCH_SO,sim sim2 sim4 wide $(CARD_CONFIGS))
+	@$(BENCH_MAKE) -j$(JOBS) JOBS=1 $(BUILD)/bench/suite $(BUILD)/bench/millrace \
+	  $(call BENCH_SO,sim sim2 sim4 wide sim-train $(CARD_CONFIGS))
 	@$(BUILD)/bench/suite full $(BUILD)/bench/full.json
+	@BENCH_TRAIN=gptj-short BENCH_PARTS="attention LayerNorm" BUILD=$(BUILD) MILLRACE=$(BUILD)/bench/millrace \
+	  JOBS=$(JOBS) tests/bench/train.sh
 ## bench-quick: a part of them (3 minutes)
 bench-quick: deps deps-bench
 	@$(BENCH_MAKE) -j$(JOBS) $(BUILD)/bench/suite $(call BENCH_SO,sim)

@@ -55,7 +55,7 @@ goal() {
 }
 part() { # name jobs
     local start=$SECONDS log=$logs/$1.log status
-    timeout "${PART_TIMEOUT:-3000}" "$make" --no-print-directory -j"$2" JOBS="$2" "$(goal "$1")" >"$log" 2>&1 </dev/null
+    timeout "${PART_TIMEOUT:-6000}" "$make" --no-print-directory -j"$2" JOBS="$2" "$(goal "$1")" >"$log" 2>&1 </dev/null
     status=$?
     # A TAP line that failed counts even where the status does not say so.
     [ $status != 0 ] || ! grep -qE '^[[:space:]]*not ok ' "$log" || status=1

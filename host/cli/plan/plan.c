@@ -86,8 +86,8 @@ static int set_up(struct plan *p, struct mr_error *err)
         rc = take_config(p, err);
     p->encoder = rc == 0 && mr_arch_of(&p->model)->encoder;
     if (rc == 0)
-        rc = (p->encoder && !a->train ? mr_engine_holds : mr_engine_fits)(
-            &p->g, p->config, &p->model, a->c.session.two_pass, err);
+        rc = (p->encoder ? mr_engine_holds : mr_engine_fits)(&p->g, p->config, &p->model,
+                                                             a->c.session.two_pass, err);
     const char *memory = a->memory ? a->memory : p->board ? p->board->memory : "ddr4-2400";
     if (rc == 0)
         rc = mr_plan_memory_of(&p->memory, memory, err);
