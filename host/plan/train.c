@@ -96,7 +96,7 @@ static int count(void *arg, const struct mr_pass_program *p)
     for (int q = 0; q < (int)MR_QUEUES; q++)
         cycles = fmax(cycles, s.free[q]);
     // A channel that is almost always busy makes others wait.
-    cycles = pow(pow(cycles, 16) + pow(channel_cycles(x->job, &sum), 16), 1.0 / 16);
+    cycles = mr_longer(cycles, channel_cycles(x->job, &sum), 16);
     free(s.signal);
     sums = part == dw ? cycles : fmin(sums, cycles);
     dw->cycles += sums;

@@ -44,8 +44,8 @@ enum {
 
 // On wide,train with ddr4-2400 and hbm2: a write of mr_stash_put takes so many cycles behind a
 // product, and so many beats' time beside sums of gradients, which use the same channels and port;
-// a beat of rows that are read takes so many. A set of TILES, which is a run of its own, takes so
-// many, and so many more for each channel, by the beat's time squared.
+// a beat of rows that are read takes so many. There and on sim,train a set of TILES, which is a run
+// of its own, takes so many, and so many more for each channel, by the beat's time squared.
 static const double PUT_ALONE = 1.65, PUT_BESIDE = 1.98, ROWS_READ = 1.45, TILES_SET = 10.4,
                     TILES_CHANNEL = 3.4;
 
@@ -83,22 +83,21 @@ static double put_cycles(const struct mr_geometry *g, double each, int rows, dou
     return fmax(each * (2 * g->n * sets + (5 * g->n + 2) * runs), OF_SET * sets);
 }
 
-// Of two that hinder each other where both take about as long.
-static double longer(double a, double b, int power)
+double mr_longer(double a, double b, int power)
 {
     return pow(pow(a, power) + pow(b, power), 1.0 / power);
 }
 
 // Blocks of 32 columns that go to the stash as tiles are complete in the last of the passes over V
-// columns that make them.
+// columns that make them. puts: cycles of what else goes there.
 static double product_of_tiles(const struct mr_geometry *g, double beat, double cycles, int rows,
-                               double cols, double turned)
+                               double cols, double puts)
 {
     int v = 4 * g->n;
-    double passes = cols / v, blocks = cols / 32, put = turned / passes;
+    double passes = cols / v, blocks = cols / 32, put = puts / passes;
     double last = put + ceil(rows / (double)v) * (TILES_SET + TILES_CHANNEL * g->n) * beat * beat;
     return (passes - blocks) * fmax(cycles / passes, put) +
-           blocks * longer(cycles / passes, last, 6) + OF_TILES * g->n;
+           blocks * mr_longer(cycles / passes, last, 6) + OF_TILES * g->n;
 }
 
 // Sets of columns that go to the stash, and slopes, take their time, too. Results of the head go to
@@ -109,14 +108,14 @@ static double product(const struct mr_command *c, const struct mr_geometry *g, d
     uint32_t kblocks = mr_command_get(c, MR_F_MATMUL_KBLOCKS),
              cols = mr_command_get(c, MR_F_MATMUL_COLS);
     double cycles = streamed(g, beat, kblocks, cols, mr_command_get(c, MR_F_MATMUL_BIAS), rows);
-    double put = get(c, MR_F_MATMUL_TURNED) * put_cycles(g, PUT_ALONE, rows, cols);
+    double put =
+        fmax(get(c, MR_F_MATMUL_TURNED) * put_cycles(g, PUT_ALONE, rows, cols),
+             get(c, MR_F_MATMUL_KEEP_SLOPE) * OF_SLOPES * ceil(rows / 32.0) * cols / (4 * g->n));
     if (get(c, MR_F_MATMUL_TILES))
         return product_of_tiles(g, beat, cycles, rows, cols, put) + OF_PRODUCT;
-    put = fmax(put,
-               get(c, MR_F_MATMUL_KEEP_SLOPE) * OF_SLOPES * ceil(rows / 32.0) * cols / (4 * g->n));
     if (get(c, MR_F_MATMUL_DST) == MR_DST_RESULT)
         cycles = fmax(cycles, 3.2 * rows * cols / (4 * g->n));
-    return longer(cycles, put, 4) + OF_PRODUCT;
+    return mr_longer(cycles, put, 4) + OF_PRODUCT;
 }
 
 // Tiles of 32 rows and 64 columns: their sums leave V a cycle, and then the tile as beats.

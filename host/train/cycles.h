@@ -11,6 +11,10 @@ enum { MR_PROGRAM_CYCLES = 106 };
 // Of a product in the array: a k-block of R rows and V columns is a step.
 double mr_product_cycles(const struct mr_geometry *g, double kblocks, double cols, int rows);
 
+// Of two that run beside each other: the longer one, and more where both take about as long, since
+// each hinders the other. The greater the power, the less of that.
+double mr_longer(double a, double b, int power);
+
 // Row 0 of the run is row *first of the micro-batch from LOAD_ROWS on; else nothing changes.
 void mr_command_rows(const struct mr_command *c, int *first);
 

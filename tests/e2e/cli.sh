@@ -375,7 +375,7 @@ exits bench_of_training_without_cycles 2 "counts no cycles; bench --train needs 
 exits bench_of_training_without_its_commands 2 'cannot train' bench $learner --train 20 -d sim:tiny
 exits bench_of_training_beyond_the_positions 2 'a sequence of 600; the model has 24' bench $learner --train 600 -d sim:tinyt
 exits bench_of_an_unknown_part 2 'is none of forward, dX' bench $learner --train 20 -d sim:tinyt --part all
-exits bench_of_a_part_that_there_is_not 2 'part again goes with --recompute' bench $learner --train 20 -d sim:tinyt --part again
+exits bench_of_a_part_that_there_is_not 2 'there is no such program; --recompute makes them' bench $learner --train 20 -d sim:tinyt --part again
 exits bench_of_a_part_of_decoding 2 'goes with --train' bench $demo --part dX
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
 exits bench_at_without_a_prefill 2 'goes with --prefill' bench $demo -d model: --at 4

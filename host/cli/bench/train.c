@@ -105,8 +105,11 @@ static int predict(struct job *job)
         job->wanted += wants(job, i) ? (long)job->plan.part[i].programs : 0;
         job->planned += wants(job, i) ? job->plan.part[i].whole : 0;
     }
-    if (rc == 0 && job->wanted == 0) // again
-        rc = mr_fail(&job->err, MR_ERR_USAGE, "--part %s goes with --recompute", job->a->part);
+    if (rc == 0 && job->wanted == 0)
+        rc = mr_fail(&job->err, MR_ERR_USAGE,
+                     "--part %s: there is no such program; --recompute makes them, of all layers "
+                     "but the last",
+                     job->a->part);
     return rc;
 }
 

@@ -15,6 +15,7 @@
 #include "device/open.h"
 #include "plan/model.h"
 #include "plan/train.h"
+#include "train/cycles.h"
 #include "train/pass.h"
 #include "train/work.h"
 #include "unit/check.h"
@@ -432,6 +433,39 @@ static void short_sequences_take_what_they_have(void **unused)
     }
 }
 
+// What `millrace trace --train` showed of MATMULs with TURNED and TILES, in attention of GPT-J-6B:
+// 128 rows and 256 columns, about the mean of each kind.
+static void products_of_tiles_take_what_was_traced(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *config, *memory;
+        int kblocks, cycles;
+    } traced[] = {
+        {"sim", "ddr4-2400", 4, 12220},  {"sim", "ddr4-2400", 8, 19041},
+        {"sim", "ddr4-2400", 12, 25999}, {"sim", "ddr4-2400", 32, 65753},
+        {"wide", "ddr4-2400", 4, 3420},  {"wide", "ddr4-2400", 16, 4815},
+        {"wide", "ddr4-2400", 32, 8900}, {"wide", "hbm2", 4, 4650},
+        {"wide", "hbm2", 16, 5208},      {"wide", "hbm2", 32, 9010},
+    };
+    for (size_t i = 0; i < sizeof traced / sizeof *traced; i++) {
+        struct mr_error err = {0};
+        struct mr_plan_memory memory;
+        struct mr_command c = {{0}};
+        check(mr_plan_memory_of(&memory, traced[i].memory, &err), &err);
+        mr_command_set(&c, MR_F_CMD_OPCODE, MR_OP_MATMUL);
+        mr_command_set(&c, MR_F_MATMUL_KBLOCKS, (uint32_t)traced[i].kblocks);
+        mr_command_set(&c, MR_F_MATMUL_COLS, 256);
+        mr_command_set(&c, MR_F_MATMUL_TURNED, 1);
+        mr_command_set(&c, MR_F_MATMUL_TILES, 1);
+        double planned = mr_command_cycles(&c, &mr_config_named(traced[i].config)->g,
+                                           1 / memory.rate, 128, NULL);
+        printf("# %s, %s, %d k-blocks: %.0f cycles, traced %d\n", traced[i].config,
+               traced[i].memory, traced[i].kblocks, planned, traced[i].cycles);
+        assert_true(fabs(planned / traced[i].cycles - 1) < 0.03);
+    }
+}
+
 static void watchers_end_a_pass(void **unused)
 {
     (void)unused;
@@ -464,6 +498,7 @@ int main(void)
         cmocka_unit_test(what_waits_runs_beside_products),
         cmocka_unit_test(recomputation_costs_what_it_should),
         cmocka_unit_test(short_sequences_take_what_they_have),
+        cmocka_unit_test(products_of_tiles_take_what_was_traced),
         cmocka_unit_test(watchers_end_a_pass),
     };
     // Small pieces of work: waking threads for them is slow where the processors are busy.

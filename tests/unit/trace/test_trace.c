@@ -336,15 +336,16 @@ static void the_picture_is_well_formed_and_small(void **state)
     mr_trace_free(&t);
 }
 
-static const char *count(const char *text, const char *words, int times)
+static int count(const char *text, const char *words)
 {
-    for (; times > 0 && text; times--)
-        if ((text = strstr(text, words)))
-            text += strlen(words);
-    return text;
+    int n = 0;
+    for (; (text = strstr(text, words)); text += strlen(words))
+        n++;
+    return n;
 }
 
-// The save file begins where it is told, names the waves beside it and has a group for each channel.
+// The save file begins where it is told, names the waves beside it and has a group for each
+// channel.
 static void the_view_of_the_waves_has_all_channels(void **state)
 {
     (void)state;
@@ -361,8 +362,7 @@ static void the_view_of_the_waves_has_all_channels(void **state)
         char title[32], scope[64];
         (void)snprintf(title, sizeof title, "-channel %d\n", c);
         (void)snprintf(scope, sizeof scope, "gen_channel[%d].u_reader.m_araddr_o[63:0]\n", c);
-        assert_non_null(count(text, title, 2)); // opened and closed
-        assert_null(count(text, title, 3));
+        assert_int_equal(count(text, title), 2); // opened and closed
         assert_non_null(strstr(text, scope));
     }
     assert_null(strstr(text, "channel 3"));
