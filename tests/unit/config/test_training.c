@@ -397,6 +397,108 @@ static void what_does_not_belong_together_is_refused(void **unused)
     refuse("trainer: {}\nmodel: {}\n", MR_ERR_USAGE, "model stands beside trainer");
 }
 
+// A piece of text again and again between a beginning and an end.
+static const char *repeated(const char *begin, const char *piece, int times, const char *end)
+{
+    static char text[1 << 15];
+    size_t n = strlen(begin), size = strlen(piece);
+    assert_true(n + (size_t)times * size + strlen(end) < sizeof text);
+    memcpy(text, begin, n);
+    for (int i = 0; i < times; i++, n += size)
+        memcpy(text + n, piece, size);
+    (void)snprintf(text + n, sizeof text - n, "%s", end);
+    return text;
+}
+
+static void keys_of_other_kinds_are_refused(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"optimizer: {betas: [0.9]}", "a.yaml:1: optimizer.betas: is no list of two numbers"},
+        {"optimizer: {betas: [0.9, 0.9, 0.9]}", "is no list of two numbers"},
+        {"optimizer: {betas: 0.9}", "is no list of two numbers"},
+        {"trainer: {init: {optimizer: {SGD: {}, Adam: {}}}}",
+         "a.yaml:1: trainer.init.optimizer: is not one optimizer with its keys"},
+        {"trainer: {init: {optimizer: SGD}}", "is not one optimizer with its keys"},
+        {"optimizer: {learning_rate: {Constant: {}, Linear: {}}}",
+         "a.yaml:1: optimizer.learning_rate: is not one schedule with its keys"},
+        {"optimizer: {learning_rate: {Constant: 1}}", "is not one schedule with its keys"},
+        {"optimizer: {learning_rate: [{SequentialLR: {}}]}",
+         "SequentialLR has schedulers, a list, and no more"},
+        {"optimizer: {learning_rate: [{SequentialLR: {schedulers: 1}}]}",
+         "SequentialLR has schedulers, a list, and no more"},
+        {"optimizer: {learning_rate: [{SequentialLR: {schedulers: [], last_epoch: 1}}]}",
+         "SequentialLR has schedulers, a list, and no more"},
+        {"optimizer: {learning_rate: [1e-3]}", "a schedule is a map of its keys"},
+        {"model: {loss_scaling: tokens}",
+         "a.yaml:1: model.loss_scaling: 'tokens' is neither num_tokens nor batch_size"},
+        {"model: {embedding_initializer: {name: normal, scale: 1}}",
+         "model.embedding_initializer: has no key 'scale'; name, mean, std, a and b"},
+        {"trainer: {init: {callbacks: 7}}", "a.yaml:1: trainer.init.callbacks: is no list"},
+        {"trainer: {init: {loggers: {ProgressLogger: {}}}}",
+         "a.yaml:1: trainer.init.loggers: is no list"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        refuse(rows[i].text, MR_ERR_USAGE, rows[i].words);
+    refuse("trainer: {init: {schedulers: [{ConstantLR: {learning_rate: 1}}, {ConstantLR: "
+           "{learning_rate: 1}}]}}",
+           MR_ERR_UNSUPPORTED, "several schedules at once: rates are the same for all weights");
+}
+
+// As many as there is room for are taken, and one more is refused.
+static void lists_have_an_end(void **unused)
+{
+    (void)unused;
+    static const char keys[] = DATA STEPS "optimizer: {learning_rate: 1, ";
+    char freeze[200], data[200];
+    (void)snprintf(freeze, sizeof freeze, "%sfreeze: [", keys);
+    (void)snprintf(data, sizeof data, "%s", STEPS RATE "train_input: {batch_size: 1, data_dir: [");
+    struct mr_training t = must(MR_TRAIN, repeated(freeze, "a,", MR_TRAINING_PATTERNS, "]}"));
+    assert_string_equal(t.frozen[MR_TRAINING_PATTERNS - 1], "a");
+    assert_null(t.frozen[MR_TRAINING_PATTERNS]);
+    mr_training_free(&t);
+    refuse(repeated(freeze, "a,", MR_TRAINING_PATTERNS + 1, "]}"), MR_ERR_USAGE,
+           "a.yaml:3: optimizer.freeze: has more than 64 patterns");
+    t = must(MR_TRAIN, repeated(data, "a,", MR_TRAINING_PATHS, "]}"));
+    assert_int_equal(t.train.more, MR_TRAINING_PATHS - 1);
+    mr_training_free(&t);
+    refuse(repeated(data, "a,", MR_TRAINING_PATHS + 1, "]}"), MR_ERR_USAGE,
+           "a.yaml:3: train_input.data_dir: has more than 64 paths");
+    refuse(repeated("optimizer: {learning_rate: [{scheduler: Constant, learning_rate: [", "1,",
+                    3000, "]}]}"),
+           MR_ERR_USAGE, "optimizer.learning_rate: the schedules have more than 8192 bytes");
+}
+
+// What is YAML and no configuration.
+static void yaml_of_other_uses_is_refused(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"model: {}\n\"\": 1\n", "a.yaml:2: a key is empty"},
+        {"\"a\\0b\": 1", "a.yaml:1: a key is empty or has a NUL character"},
+        {"model:\n  ? [a]\n  : 1\n", "a.yaml:2: a key is no word"},
+        {"a: &a {}\n*a : 1\n", "a.yaml:2: a key is no word"},
+        {"&a model: {}", "a.yaml:1: a key has an anchor"},
+        {"model: {}\noptimizer: *none\n", "a.yaml:2: an alias without an anchor: none"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        refuse(rows[i].text, MR_ERR_FORMAT, rows[i].words);
+    refuse(repeated("a: [", "&a 1,", 256, "]"), MR_ERR_USAGE, "a: the key is not known");
+    refuse(repeated("a: [", "&a 1,", 257, "]"), MR_ERR_FORMAT, "a.yaml:1: more than 256 anchors");
+    // Each is shallow enough; the alias stands where the two together are not.
+    static const char lists[] = "a: &a [[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]\nb: ";
+    char end[100];
+    for (int deep = 14; deep < 16; deep++) {
+        (void)snprintf(end, sizeof end, "*a%.*s", deep, "]]]]]]]]]]]]]]]]");
+        refuse(repeated(lists, "[", deep, end), deep == 14 ? MR_ERR_USAGE : MR_ERR_FORMAT,
+               deep == 14 ? "a: the key is not known" : "a.yaml:2: nested deeper than 32");
+    }
+}
+
 // ---- the model ----------------------------------------------------------------------------------
 
 static void models_are_those_of_their_checkpoints(void **unused)
@@ -444,6 +546,9 @@ int main(void)
         cmocka_unit_test(keys_are_known_in_both_generations),
         cmocka_unit_test(ranges_end_where_they_say),
         cmocka_unit_test(what_does_not_belong_together_is_refused),
+        cmocka_unit_test(keys_of_other_kinds_are_refused),
+        cmocka_unit_test(lists_have_an_end),
+        cmocka_unit_test(yaml_of_other_uses_is_refused),
         cmocka_unit_test(models_are_those_of_their_checkpoints),
     };
     return cmocka_run_group_tests_name("training", tests, files_setup, files_teardown);
