@@ -20,9 +20,9 @@ objects_of() { # file
     esac
 }
 
-# Variants of benches: "BENCH@VARIANT its line of bench.txt ".
-variants() { awk 'NF && !/^#/ { split(FILENAME, p, "/"); print p[3] "@" $1, $0 " " }' tests/rtl/*/bench.txt; }
-# What was never built has no list of what it is made from: a bench goes by its line of bench.txt, a unit test by the
+# Variants of benches: "BENCH@VARIANT its line of tests/rtl/*/BENCH.txt ".
+variants() { awk 'NF && !/^#/ { split(FILENAME, p, "[/.]"); print p[4] "@" $1, $0 " " }' tests/rtl/*/*.txt; }
+# What was never built has no list of what it is made from: a bench goes by that line, a unit test by the
 # headers that it includes.
 never_built() { # rtl or unit: names
     local name
@@ -34,8 +34,8 @@ never_built() { # rtl or unit: names
 }
 unbuilt() { # file
     case $1 in
-    rtl/spec/* | *.svh | tests/rtl/build.sh | tests/rtl/common/*) never_built rtl | sed 's/^/6	rtl-/' ;;
-    tests/rtl/*) never_built rtl | sed -n "s,^$(basename "$(dirname "$1")")@.*,5	rtl-&,p" ;;
+    rtl/spec/* | *.svh | tests/rtl/build.sh | tests/rtl/*.h) never_built rtl | sed 's/^/6	rtl-/' ;;
+    tests/rtl/*.cpp) never_built rtl | sed -n "s,^$(basename "$1" .cpp)@.*,5	rtl-&,p" ;;
     *.sv) variants | grep -F " $1 " | cut -d' ' -f1 | grep -xFf <(never_built rtl) | sed 's/^/6	rtl-/' ;;
     host/*.[ch] | tests/unit/*.h)
         local header=${1#host/} && header=${header#tests/}
@@ -50,7 +50,7 @@ concerned_by() { # file
     case $f in
     tests/unit/*.c) echo "0	unit-$name" ;;
     tests/e2e/*) name=${f#tests/e2e/} && name=${name%%/*} && echo "0	e2e-${name%.sh}" ;;
-    tests/rtl/*/bench.txt) variants | cut -d' ' -f1 | sed -n "s,^$(basename "$(dirname "$f")")@.*,5	rtl-&,p" ;;
+    tests/rtl/*.txt) variants | cut -d' ' -f1 | sed -n "s,^$name@.*,5	rtl-&,p" ;;
     tests/check.sh | tests/tools/check.sh) echo "0	check" ;;
     tests/mutants/*) echo "0	mutants-apply" && tests/mutants/run.sh --folders | sed 's|.*/||; s|^|70	mutants-|' ;;
     tests/bench/instructions.sh) echo "0	bench-instructions" ;;

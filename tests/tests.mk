@@ -75,9 +75,8 @@ UNIT_EXTRA_test_serve += $(addprefix -Wl$(comma)--wrap=,calloc MHD_get_connectio
 UNIT_EXTRA_test_output := $(addprefix -Wl$(comma)--wrap=,open pwrite fallocate fsync linkat rename access)
 -include $(shell find $(BUILD)/san $(BUILD)/unit -name '*.d' 2>/dev/null)
 
-# ---- RTL benches: tests/rtl/<bench>/bench.txt, one line a variant -------------------------------
-BENCHES   := $(shell for f in tests/rtl/*/bench.txt; do [ -f $$f ] || continue; b=$$(basename $$(dirname $$f)); \
-               awk -v b=$$b 'NF && !/^\#/ { print b "@" $$1 }' $$f; done)
+# ---- RTL benches: tests/rtl/FOLDER/BENCH.txt, one line a variant -------------------------------
+BENCHES   := $(shell for f in tests/rtl/*/*.txt; do awk -v b=$$(basename $$f .txt) 'NF && !/^\#/ { print b "@" $$1 }' $$f; done)
 # Wide variants take most of a minute each to build; test-full has them.
 SLOW_BENCHES := $(addprefix array@,n8r4) $(addprefix attn@,n8 n8train n16 wide) $(addprefix epilogue@,n8 n16) \
                 kvstore@n16 $(addprefix layernorm@,v64 long) quant@v64
@@ -97,7 +96,7 @@ $(BUILD)/rtl/runtime.a: $(SIM_TARGET)
 # A bench is made again when something changes that it was made from: its tb.d, by tests/rtl/build.sh.
 define bench_rule
 $(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(BUILD)/rtl/runtime.a $(RTL_GEN) $(BUILD)/gen/mr_device.h tests/rtl/build.sh \
-    tests/rtl/$(firstword $(subst @, ,$(1)))/bench.txt
+    $(wildcard tests/rtl/*/$(firstword $(subst @, ,$(1))).txt)
 	@echo "BENCH $(1)"
 	@BUILD=$(BUILD) CC=$(CC) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))
 endef

@@ -24,7 +24,7 @@ finish() {
 }
 make_bench() { # directory-of-the-Verilog [Verilator's options..]
     verilator --cc --exe --build -j 2 --prefix Vdut --top-module mr_hls_bench -Wall "${@:2}" --x-assign unique --x-initial unique \
-        -O3 --Mdir "$1/bench" -o tb -CFLAGS "-std=c++20 -O1 -I$PWD -I$PWD/tests/rtl/common" \
+        -O3 --Mdir "$1/bench" -o tb -CFLAGS "-std=c++20 -O1 -I$PWD -I$PWD/tests/rtl" \
         -MAKEFLAGS "CXX=$cxx LINK=$cxx OPT_FAST=-O1 OPT_SLOW=-O0" \
         "$1/mr_hls_pkg.sv" "$1"/mr_hls_[!p]*.sv "$1"/mr_hls_product.sv tests/hls/mr_hls_bench.sv "$PWD/tests/hls/tb.cpp" >"$1/bench.log" 2>&1
 }

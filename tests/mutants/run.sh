@@ -42,7 +42,7 @@ if [ -z "$check" ]; then
     cp -rp "$build"/gen/* "$tree/build/gen/"
     [ -n "$folder" ] || { mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"; }
     # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
-    sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
+    sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/*.txt
 fi
 n=0 bad=0
 declare -A green work
@@ -69,7 +69,7 @@ catcher() { # how a test is called in the test list
 has_catcher() { # catcher
     local b=${1#*:}
     case $1 in
-    rtl:*) grep -q "^${b#*@} " "tests/rtl/${b%@*}/bench.txt" ;;
+    rtl:*) grep -qs "^${b#*@} " tests/rtl/*/"${b%@*}.txt" ;;
     unit:*) compgen -G "tests/unit/*/test_$b.c" >/dev/null ;;
     esac
 }

@@ -8,12 +8,13 @@
 # usage: tests/rtl/build.sh BENCH VARIANT (from the root)
 set -euo pipefail
 bench=$1 variant=$2 build=${BUILD:-build} cxx=${CXX:-g++}
-line=$(awk -v v="$variant" '$1 == v' "tests/rtl/$bench/bench.txt")
+source=$(echo tests/rtl/*/"$bench.cpp")
+line=$(awk -v v="$variant" '$1 == v' "${source%.cpp}.txt")
 field() { sed -n "s/.* $1=\([^ ]*\).*/\1/p" <<<"$line"; }
 top=$(field top)
 params=$(sed -n 's/.*params=\(.*\) srcs=.*/\1/p' <<<"$line")
 dir=$build/rtl/$bench@$variant
-include=(-I. -Ihost -Ihost/include "-I$build/gen" -Itests/rtl/common -Itests)
+include=(-I. -Ihost -Ihost/include "-I$build/gen" -Itests/rtl -Itests)
 rm -rf "$dir"
 mkdir -p "$dir"
 
@@ -32,7 +33,7 @@ everything() {
     # shellcheck disable=SC2086
     verilator --cc --prefix Vdut --top-module "$top" $params -Wall --x-assign unique --x-initial unique -O3 \
         "${checks[@]}" --output-split 0 -Irtl/common "-I$build/gen" -Mdir "$dir" "$build/gen/mr_pkg.sv" "${rtl[@]}"
-    for f in "$dir"/Vdut*.cpp "tests/rtl/$bench/tb.cpp"; do echo "#include \"$f\""; done >"$dir/all.cc"
+    for f in "$dir"/Vdut*.cpp "$source"; do echo "#include \"$f\""; done >"$dir/all.cc"
     root=$(verilator -V | awk '$1 == "VERILATOR_ROOT" && !seen++ { print $3 }')
     "$cxx" -std=c++20 -O1 "-DVARIANT_$variant" "-DVM_COVERAGE=${BENCH_COVERAGE:-0}" "${include[@]}" "-I$dir" -isystem "$root/include" -isystem "$root/include/vltstd" \
         -MMD -MP -MT "$dir/tb" -c -o "$dir/all.o" "$dir/all.cc"

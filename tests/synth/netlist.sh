@@ -35,10 +35,10 @@ tap() { # status name
     if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; bad=$((bad + 1)); fi
 }
 
-# The netlist of a bench's top: field VARIANT of tests/rtl/BENCH/bench.txt.
+# The netlist of a bench's top: line VARIANT of tests/rtl/FOLDER/BENCH.txt.
 netlist() { # bench variant flags
     local line top params srcs
-    line=$(awk -v v="$2" '$1 == v' "tests/rtl/$1/bench.txt")
+    line=$(awk -v v="$2" '$1 == v' tests/rtl/*/"$1.txt")
     top=$(sed -n 's/.*top=\([^ ]*\).*/\1/p' <<<"$line")
     params=$(sed -n 's/.*params=\(.*\) srcs=.*/\1/p' <<<"$line")
     srcs=$(sed -n 's/.*srcs=\(.*\)/\1/p' <<<"$line")
@@ -70,7 +70,7 @@ run() {
         tap 1 "$title"
         return
     fi
-    top=$(sed -n "s/^$2 .*top=\([^ ]*\).*/\1/p" "tests/rtl/$1/bench.txt")
+    top=$(sed -n "s/^$2 .*top=\([^ ]*\).*/\1/p" tests/rtl/*/"$1.txt")
     # The netlist must be one: cells only, no behaviour.
     if grep -q 'always' "$dir/$b.v"; then
         echo "# $dir/$b.v is not a netlist"
@@ -81,9 +81,9 @@ run() {
     if ! nice -n 10 verilator --cc --exe --build -j 1 --prefix Vdut --top-module "$top" -Wno-fatal -Wno-lint -Wno-style -Werror-UNOPTFLAT \
         --x-assign unique --x-initial unique -O3 -Mdir "$dir/$b.obj" -o tb \
         --output-split 20000 --output-split-cfuncs 500 \
-        -CFLAGS "-std=c++20 -O1 -DVARIANT_$2 -I$PWD -I$PWD/host -I$PWD/$build/gen -I$PWD/tests/rtl/common -I$PWD/tests" \
+        -CFLAGS "-std=c++20 -O1 -DVARIANT_$2 -I$PWD -I$PWD/host -I$PWD/$build/gen -I$PWD/tests/rtl -I$PWD/tests" \
         -MAKEFLAGS "CXX=$cxx LINK=$cxx OPT_FAST=-O1 OPT_SLOW=-O0" \
-        "$dir/$b.v" "$multipliers" "$cells" "$PWD/tests/rtl/$1/tb.cpp" "$PWD/$build/num.o" >"$dir/$b.build" 2>&1; then
+        "$dir/$b.v" "$multipliers" "$cells" "$PWD"/tests/rtl/*/"$1.cpp" "$PWD/$build/num.o" >"$dir/$b.build" 2>&1; then
         grep -m5 -i error "$dir/$b.build" | sed 's/^/# /'
         tap 1 "$title"
         return

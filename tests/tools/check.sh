@@ -17,7 +17,7 @@ expect() { # files, suite that is concerned, suite that is not
     fi
 }
 expect rtl/array/mr_pe.sv rtl-pe@portable rtl-writer@c2
-expect tests/rtl/common/bench.h rtl-writer@c2 unit-test_num
+expect tests/rtl/bench.h rtl-writer@c2 unit-test_num
 expect host/cmodel/num.h unit-test_mx unit-test_sta
 expect host/text/tokenizer.c unit-test_tokenizer unit-test_sta
 expect tests/unit/pack/test_mx.c unit-test_mx unit-test_num
@@ -34,7 +34,7 @@ expect 'Makefile host/python/millrace.py host/text/tokenizer.c' 'no suite known 
 new=$(mktemp -d) && trap 'rm -rf "$new"' EXIT
 export BUILD=$new
 expect rtl/array/mr_pe.sv rtl-pe@portable rtl-writer@c2
-expect tests/rtl/common/bench.h rtl-writer@c2 unit-test_num
+expect tests/rtl/bench.h rtl-writer@c2 unit-test_num
 expect host/text/tokenizer.c unit-test_tokenizer unit-test_num
 expect host/text/tokenizer.c 'never built here, so not known whether concerned: [0-9][0-9]* unit tests, 0 benches .*' docs
 unset BUILD

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of an attention lane whose contracts the whole-unit bench (tests/rtl/attn) cannot pin down:
+// The parts of an attention lane whose contracts the whole-unit bench (attn.cpp) cannot pin down:
 // the read jobs of every kind of pass (variants jobs*), and the multipliers with both kinds of steps
 // in any order, the accumulator's hazard window and the drain's order (variants mac, macdsp: the
 // portable form and the one in DSP48E2).
