@@ -208,6 +208,7 @@ status arguments_of_conversations_that_ask_for_nothing 200 'text_completion' '{"
 status an_argument_of_conversations 400 "'reasoning_effort' is not supported here; leave it out.*\"param\":\"reasoning_effort\"" '{"model":"demo","prompt":"x","reasoning_effort":"low"}'
 status an_argument_that_is_nearly_one 400 "no argument 'tempreature'; did you mean 'temperature'" '{"prompt":"x","tempreature":1}'
 chat top_logprobs_alone 400 "needs 'logprobs'" '{"model":"demo","messages":[{"role":"user","content":"x"}],"top_logprobs":2}'
+chat number_of_logprobs_in_a_conversation 400 "'logprobs' must be true or false, not an integer.*\"param\":\"logprobs\"" '{"model":"demo","messages":[{"role":"user","content":"x"}],"logprobs":2}'
 chat a_conversation_too_long 400 context_length_exceeded "{\"model\":\"demo\",\"messages\":[{\"role\":\"user\",\"content\":\"$(printf 'Zx%.0s' $(seq 600))\"}]}"
 ok wrong_method_of_chat test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/chat/completions")" = 405
 
@@ -246,8 +247,16 @@ status another_model 404 'model_not_found' '{"model":"gpt-4","prompt":"x"}'
 status model_without_a_name 404 'model_not_found' '{"model":"","prompt":"x"}'
 status unknown_argument 400 "no argument 'tempreature'.*\"param\":\"tempreature\"" '{"model":"demo","prompt":"x","tempreature":1}'
 status wrong_type 400 "'max_tokens' must be a whole number.*\"param\":\"max_tokens\"" '{"model":"demo","prompt":"x","max_tokens":"9"}'
+status word_for_a_number 400 "'temperature' must be a number, not a string.*\"param\":\"temperature\"" '{"model":"demo","prompt":"x","temperature":"1"}'
+status number_for_a_flag 400 "'stream' must be true or false, not an integer.*\"param\":\"stream\"" '{"model":"demo","prompt":"x","stream":1}'
+status number_for_stop 400 "'stop' must be a string or an array of strings, not an integer.*\"param\":\"stop\"" '{"model":"demo","prompt":"x","stop":1}'
+status flag_for_stream_options 400 "'stream_options' must be an object, not true.*\"param\":\"stream_options\"" '{"model":"demo","prompt":"x","stream":true,"stream_options":true}'
 status wrong_prompt 400 "'prompt' must be" '{"model":"demo","prompt":{"a":1}}'
 status mixed_prompts 400 "mixes" '{"model":"demo","prompt":["x",[1]]}'
+status prompts_of_objects 400 "mixes.*\"param\":\"prompt\"" '{"model":"demo","prompt":[{"a":1}]}'
+status many_prompts 400 "'prompt' has 4097 prompts, more than 4096.*\"param\":\"prompt\"" "{\"model\":\"demo\",\"prompt\":[$(printf '"a",%.0s' $(seq 4096))\"b\"]}"
+status many_prompts_many_times 400 "'n' times 33 prompts is more than 4096.*\"param\":\"n\"" "{\"model\":\"demo\",\"n\":128,\"prompt\":[$(printf '"a",%.0s' $(seq 32))\"b\"]}"
+status as_many_prompts_as_may_be 400 'more texts' "{\"model\":\"demo\",\"n\":128,\"prompt\":[$(printf '"a",%.0s' $(seq 31))\"b\"]}"
 status empty_prompt 400 "empty" '{"model":"demo","prompt":""}'
 status token_outside_the_vocabulary 400 "token 99999" '{"model":"demo","prompt":[1,99999]}'
 status negative_token 400 "no token id" '{"model":"demo","prompt":[-1]}'
