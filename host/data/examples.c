@@ -426,13 +426,6 @@ static int finish(struct mr_examples *e, int rc, struct mr_error *err)
     return rc;
 }
 
-int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int vocab,
-                     struct mr_error *err)
-{
-    *e = (struct mr_examples){0};
-    return finish(e, take(e, file, path, vocab, err), err);
-}
-
 int mr_examples_open_labelled(struct mr_examples *e, const char *const *paths, int count, int vocab,
                               int types, struct mr_error *err)
 {

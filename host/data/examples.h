@@ -87,9 +87,6 @@ int mr_examples_open_all(struct mr_examples *e, const char *const *paths, int co
 // The same of texts with labels, whose tokens have types below `types`.
 int mr_examples_open_labelled(struct mr_examples *e, const char *const *paths, int count, int vocab,
                               int types, struct mr_error *err);
-// The first of an open HDF5 file, which it takes over.
-int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int vocab,
-                     struct mr_error *err);
 void mr_examples_close(struct mr_examples *e);
 
 // Example i: tokens and targets[e->list[i].count]; -1 where none is learnt. Of a text with a label,
