@@ -459,6 +459,25 @@ static void settings_of_the_file_are_followed(void **state)
     check_ids(t, " ab", 2, (int32_t[]){' ', 256});
     check_ids(t, "", 0, NULL);
     mr_tokenizer_close(t);
+
+    // Without the pattern that makes words, a text is one of them: a merge may take a space in.
+    for (int split = 0; split < 2; split++) {
+        root = hand_made();
+        json_t *model = json_object_get(root, "model");
+        json_object_set_new(json_object_get(model, "vocab"), "ab\xc4\xa0", json_integer(259));
+        json_array_append_new(json_object_get(model, "merges"), json_string("ab \xc4\xa0"));
+        json_object_set_new(json_object_get(root, "pre_tokenizer"), "use_regex",
+                            json_boolean(split));
+        t = open_tokenizer(write_tokenizer(root));
+        check_ids(t, "ab c", split ? 3 : 2,
+                  split ? (int32_t[]){256, ' ', 'c'} : (int32_t[]){259, 'c'});
+        check_ids(t,
+                  "ab \xff"
+                  "bc",
+                  split ? 4 : 3,
+                  split ? (int32_t[]){256, ' ', 0xff, 258} : (int32_t[]){259, 0xff, 258});
+        mr_tokenizer_close(t);
+    }
 }
 
 static void add(json_t *root, int id, const char *content, const char *flag, bool special)
