@@ -10,8 +10,6 @@
 
 enum { RUN = 64 }; // weights whose sums are in registers
 
-static const char all_linear[] = "all-linear";
-
 // ---- which matrices ----------------------------------------------------------------------------
 
 const char *mr_lora_module(const struct mr_config *config, const struct mr_lora_pair *pair,
@@ -51,10 +49,10 @@ static bool chosen(const struct mr_lora *l, const struct mr_config *config,
                    const struct mr_lora_pair *pair, bool *used)
 {
     char name[MR_NAME];
-    bool found = false, block = mr_tensor_spec(config, pair->tensor).layer >= 0;
+    bool found = false;
     mr_lora_module(config, pair, name);
     for (int k = 0; l->target[k]; k++) {
-        bool hit = strcmp(l->target[k], all_linear) == 0 ? block : matches(name, l->target[k]);
+        bool hit = matches(name, l->target[k]);
         used[k] |= hit;
         found |= hit;
     }
@@ -109,17 +107,39 @@ static const char *const *usual_targets(const struct mr_config *config)
     return shares ? joined : apart;
 }
 
-static int take_targets(struct mr_lora *l, const char *const *targets, struct mr_error *err)
+static int add_target(struct mr_lora *l, int *n, const char *name, struct mr_error *err)
 {
-    int n = 0;
-    for (; targets[n]; n++) {
-        if (n == MR_LORA_TARGETS)
-            return mr_fail(err, MR_ERR_USAGE, "LoRA has %d targets at most", MR_LORA_TARGETS);
-        l->target[n] = strdup(targets[n]);
-        if (!l->target[n])
-            return mr_fail(err, MR_ERR_MEMORY, "no memory for LoRA's targets");
+    if (*n == MR_LORA_TARGETS)
+        return mr_fail(err, MR_ERR_USAGE, "LoRA has %d targets at most", MR_LORA_TARGETS);
+    l->target[*n] = strdup(name);
+    return l->target[(*n)++] ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for LoRA's targets");
+}
+
+// By their names within a block. PEFT takes the word alone and in no list, and writes names, too.
+static int add_all_linear(struct mr_lora *l, const struct mr_config *config, int *n,
+                          struct mr_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < mr_tensor_specs(config) && rc == 0; i++) {
+        static const char first[] = ".0.";
+        char name[MR_NAME];
+        if (!can_adapt(config, i) || mr_tensor_spec(config, i).layer != 0)
+            continue;
+        struct mr_lora_pair pair = pair_of(config, i);
+        const char *within = strstr(mr_lora_module(config, &pair, name), first);
+        rc = add_target(l, n, within ? within + sizeof first - 1 : name, err);
     }
-    return n > 0 ? 0 : mr_fail(err, MR_ERR_USAGE, "LoRA has no target");
+    return rc;
+}
+
+static int take_targets(struct mr_lora *l, const struct mr_config *config,
+                        const char *const *targets, struct mr_error *err)
+{
+    int n = 0, rc = 0;
+    for (int i = 0; targets[i] && rc == 0; i++)
+        rc = strcmp(targets[i], "all-linear") == 0 ? add_all_linear(l, config, &n, err)
+                                                   : add_target(l, &n, targets[i], err);
+    return rc < 0 || n > 0 ? rc : mr_fail(err, MR_ERR_USAGE, "LoRA has no target");
 }
 
 static int allocate(struct mr_lora *l, const struct mr_config *config, bool *used,
@@ -153,7 +173,7 @@ int mr_lora_new(struct mr_lora *lora, const struct mr_config *config, int rank, 
         return mr_fail(err, MR_ERR_USAGE, "LoRA's rank is %d; 1 to %d", rank, MR_LORA_RANKS);
     if (!(alpha > 0 && alpha <= 1e6))
         return mr_fail(err, MR_ERR_USAGE, "LoRA's alpha is %g; above 0, at most 1e6", alpha);
-    int rc = take_targets(lora, targets ? targets : usual_targets(config), err);
+    int rc = take_targets(lora, config, targets ? targets : usual_targets(config), err);
     if (rc == 0) {
         lora->count = choose(lora, config, used, NULL);
         for (int k = 0; lora->target[k] && rc == 0; k++)

@@ -28,7 +28,7 @@ struct mr_lora {
     double dropout; // that an adapter was trained with
     size_t count;
     struct mr_lora_pair *pair;         // in order of their tensors
-    char *target[MR_LORA_TARGETS + 1]; // names of modules, as given; NULL behind them
+    char *target[MR_LORA_TARGETS + 1]; // names of modules; NULL behind them
     float *factors;                    // of all pairs
 };
 

@@ -243,25 +243,33 @@ static void merged_weights_are_those_of_the_formula(void **unused)
 // ---- PEFT's directory
 // ----------------------------------------------------------------------------
 
+// Changes a file of the adapter that was saved.
+static void change(const char *name, const char *from, const char *to)
+{
+    char path[600];
+    size_t size, n = strlen(from);
+    (void)snprintf(path, sizeof path, "%s/%s", files_path("adapter"), name);
+    char *text = files_read(path, &size), *at = memmem(text, size, from, n);
+    if (!at)
+        fail_msg("%s has no %s:\n%s", name, from, text);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fwrite(text, 1, (size_t)(at - text), f);
+    (void)fputs(to, f);
+    (void)fwrite(at + n, 1, size - (size_t)(at - text) - n, f);
+    assert_int_equal(fclose(f), 0);
+    free(text);
+}
+
 // Writes an adapter whose adapter_config.json has `from` replaced by `to`, and expects this.
 static void refuse_changed(const struct mr_config *c, const char *from, const char *to, int status,
                            const char *says)
 {
     struct mr_error err = {0};
     struct mr_lora l, back;
-    char path[600], changed[4096];
-    size_t size;
     new_adapter(&l, c, all_of("gptj"));
     save(&l, c);
-    (void)snprintf(path, sizeof path, "%s/adapter_config.json", files_path("adapter"));
-    char *text = files_read(path, &size), *at = strstr(text, from);
-    if (!at)
-        fail_msg("adapter_config.json has no %s:\n%s", from, text);
-    (void)snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to,
-                   at + strlen(from));
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(changed, f) >= 0 && fclose(f) == 0);
+    change("adapter_config.json", from, to);
     int rc = mr_peft_read(&back, c, files_path("adapter"), &err);
     if (status == 0)
         check(rc, &err);
@@ -269,7 +277,6 @@ static void refuse_changed(const struct mr_config *c, const char *from, const ch
         assert_refused(rc, status, &err, says);
     mr_lora_free(&back);
     mr_lora_free(&l);
-    free(text);
     remove_dir(files_path("adapter"));
 }
 
@@ -321,6 +328,65 @@ static void refuses_what_it_does_not_do(void **unused)
     mr_checkpoint_close(c);
 }
 
+// PEFT takes "all-linear" as a string, and where it stands in a list as the name of a module, which
+// no model has.
+static void all_linear_is_a_word_of_the_user_and_no_name(void **unused)
+{
+    (void)unused;
+    static const char names[] = "[\n    \"attn.c_attn\",\n    \"attn.c_proj\",\n    "
+                                "\"mlp.c_fc\",\n    \"mlp.c_proj\"\n  ]";
+    struct mr_error err = {0};
+    struct mr_lora l, back;
+    struct mr_checkpoint *m = open_model("gpt2", NULL);
+    const struct mr_config *c = mr_checkpoint_config(m);
+    new_adapter(&l, c, all_of("gpt2"));
+    save(&l, c);
+    change("adapter_config.json", names, "\"all-linear\"");
+    check(mr_peft_read(&back, c, files_path("adapter"), &err), &err);
+    assert_int_equal(back.count, 8);
+    assert_string_equal(back.target[3], "mlp.c_proj");
+    assert_null(back.target[4]);
+    mr_lora_free(&l);
+    mr_lora_free(&back);
+    mr_checkpoint_close(m);
+    remove_dir(files_path("adapter"));
+}
+
+// In a file that is else whole: the other texts are as long.
+static void refuses_tensors_that_do_not_belong(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *from, *to;
+        int status;
+        const char *says;
+    } cases[] = {
+        // with and without the prefix of a model that writes
+        {"\"base_model.model.transformer.h.1.attn.q_proj.lora_B.weight\":",
+         "\"base_model.model.h.0.attn.q_proj.lora_B.weight\"            :", MR_ERR_FORMAT,
+         "h.0.attn.q_proj.lora_B.weight occurs twice"},
+        {"\"F32\",\"shape\":[100,3]", "\"I32\",\"shape\":[100,3]", MR_ERR_UNSUPPORTED,
+         "lora_B.weight has type I32; F32, F16 or BF16"},
+        {"\"F32\",\"shape\":[3,100]", "\"F32\",\"shape\":[100,3]", MR_ERR_FORMAT,
+         "fc_out.lora_A.weight is not [3, 100], as the model and the adapter's rank want it"},
+    };
+    static const char *const targets[] = {"q_proj", "mlp.fc_out", "mlp.fc_in", NULL};
+    struct mr_checkpoint *m = open_model("gptj", NULL);
+    const struct mr_config *c = mr_checkpoint_config(m);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_error err = {0};
+        struct mr_lora l, back;
+        new_adapter(&l, c, targets);
+        save(&l, c);
+        change("adapter_model.safetensors", cases[i].from, cases[i].to);
+        assert_refused(mr_peft_read(&back, c, files_path("adapter"), &err), cases[i].status, &err,
+                       cases[i].says);
+        mr_lora_free(&l);
+        remove_dir(files_path("adapter"));
+    }
+    mr_checkpoint_close(m);
+}
+
 // Numbers that are none, files that end early or are not there.
 static void refuses_damaged_files(void **unused)
 {
@@ -360,6 +426,8 @@ int main(void)
         cmocka_unit_test(a_new_adapter_changes_nothing),
         cmocka_unit_test(merged_weights_are_those_of_the_formula),
         cmocka_unit_test(refuses_what_it_does_not_do),
+        cmocka_unit_test(all_linear_is_a_word_of_the_user_and_no_name),
+        cmocka_unit_test(refuses_tensors_that_do_not_belong),
         cmocka_unit_test(refuses_damaged_files),
     };
     if (files_setup(NULL) != 0)
