@@ -102,6 +102,8 @@ int mr_session_seq_length(const struct mr_session *session, int seq)
 int mr_session_step(struct mr_session *session, const struct mr_row *rows, int count, float *logits,
                     struct mr_error *err)
 {
+    if (count < 1)
+        return mr_fail(err, MR_ERR_USAGE, "a step needs at least one row");
     return mr_backend_step(session->backend, rows, count, logits, err);
 }
 

@@ -67,7 +67,7 @@ static int tell(void *arg, int layer, double share, int rows)
 static int step(struct mr_backend *b, const struct mr_row *rows, int n, float *logits,
                 struct mr_error *err)
 {
-    struct mr_cpu_row *r = malloc((size_t)(n > 0 ? n : 1) * sizeof *r);
+    struct mr_cpu_row *r = malloc((size_t)n * sizeof *r);
     if (!r)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a step of %d rows", n);
     for (int i = 0; i < n; i++)

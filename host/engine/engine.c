@@ -378,8 +378,6 @@ static int check_rows(const struct engine *e, const struct mr_row *rows, int n, 
                       int *added, struct mr_error *err)
 {
     const struct mr_config *c = &e->base.config;
-    if (n < 1)
-        return mr_fail(err, MR_ERR_USAGE, "a step needs at least one row");
     for (int i = 0; i < n; i++) {
         int s = rows[i].seq;
         if (s < 0 || s >= e->opt.max_seqs || !e->seqs[s].used)

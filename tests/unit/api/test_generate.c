@@ -371,6 +371,45 @@ static void refused_device_steps_change_nothing(void **state)
     mr_session_close(s);
 }
 
+static void steps_have_rows(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"model:", "cpu:"};
+    for (int i = 0; i < 2; i++) {
+        struct mr_error err = {0};
+        struct mr_session *s = session(devices[i], 1);
+        struct mr_row row = {0};
+        float logits[VOCAB];
+        struct mr_stats stats;
+        for (int n = -1; n < 1; n++)
+            assert_refused(mr_session_step(s, &row, n, logits, &err), MR_ERR_USAGE, &err,
+                           "a step needs at least one row");
+        mr_session_get_stats(s, &stats);
+        assert_int_equal(stats.steps, 0);
+        mr_session_close(s);
+    }
+}
+
+// It has its shape and no weights.
+static void a_model_to_be_described_computes_nothing(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_model *m;
+    struct mr_model_info info;
+    struct mr_session *s;
+    check(mr_model_load(&m, files_dir, &(struct mr_load_options){.describe = true}, &err), &err);
+    mr_model_get_info(m, &info);
+    assert_int_equal(info.vocab_size, VOCAB);
+    assert_refused(mr_session_open(&s, m, "model:", NULL, &err), MR_ERR_USAGE, &err,
+                   "the model was loaded to be described only");
+    assert_null(s);
+    assert_refused(mr_model_save(m, files_path("none.mill"), &err), MR_ERR_USAGE, &err,
+                   "none.mill: the model was loaded to be described only");
+    assert_int_equal(access(files_path("none.mill"), F_OK), -1);
+    mr_model_close(m);
+}
+
 // Weights in memory that went bad: blocks of NaN, from which no token can be chosen.
 static void weights_that_are_damaged_end_a_text(void **state)
 {
@@ -399,6 +438,16 @@ static void devices_that_do_not_fit_are_refused(void **state)
     struct mr_session_options bad = {.max_seqs = -1};
     assert_refused(mr_session_open(&s, model, "model:", &bad, &err), MR_ERR_USAGE, &err,
                    "negative");
+    bad = (struct mr_session_options){.chunk = -1};
+    assert_refused(mr_session_open(&s, model, "model:", &bad, &err), MR_ERR_USAGE, &err,
+                   "negative");
+    bad = (struct mr_session_options){.check = true};
+    assert_refused(mr_session_open(&s, model, "model:tiny", &bad, &err), MR_ERR_USAGE, &err,
+                   "'model:tiny' cannot be checked against the C model, only a sim: device");
+    char uri[600] = "sim:";
+    memset(uri + 4, 'x', sizeof uri - 5);
+    assert_refused(mr_session_open(&s, model, uri, &bad, &err), MR_ERR_USAGE, &err,
+                   "xxx...: too long");
     const struct mr_config c = one_layer(320, 2, 8, 64);
     char dir[300];
     (void)snprintf(dir, sizeof dir, "%s-wide", files_dir);
@@ -540,6 +589,8 @@ int main(void)
         cmocka_unit_test(refuses_bad_prompts),
         cmocka_unit_test(refuses_bad_options),
         cmocka_unit_test(refused_device_steps_change_nothing),
+        cmocka_unit_test(steps_have_rows),
+        cmocka_unit_test(a_model_to_be_described_computes_nothing),
         cmocka_unit_test(weights_that_are_damaged_end_a_text),
         cmocka_unit_test(devices_that_do_not_fit_are_refused),
         cmocka_unit_test(text_comes_in_whole_characters),

@@ -147,6 +147,9 @@ static void what_is_saved_is_what_was_learnt(void **state)
     assert_null(again);
     check(mr_trainer_save(t, files_path("out"), MR_SAVE_F32, &err), &err);
     assert_true(mr_trainer_save(t, files_path("out"), MR_SAVE_F32, &err) < 0);
+    assert_refused(mr_trainer_save(t, files_path("other"), (enum mr_save_format)3, &err),
+                   MR_ERR_USAGE, &err, "there is no format 3 to save as");
+    assert_int_equal(access(files_path("other"), F_OK), -1);
     mr_trainer_close(t);
     check(mr_trainer_open(&t, files_path("state"), "model:sim,train", NULL, &err), &err);
     mr_trainer_get_info(t, &info);
