@@ -21,7 +21,7 @@ const struct mr_device_info *mr_device_info(const struct mr_device *dev)
 // What a buffer takes of a channel's memory, 0 if that is not there.
 static uint64_t take(const struct mr_device *dev, int channel, size_t bytes, struct mr_error *err)
 {
-    uint64_t room = dev->info.room, used = dev->used[channel < 0 || channel > 63 ? 0 : channel];
+    uint64_t room = dev->info.room, used = dev->used[channel];
     uint64_t whole = (bytes + MR_DEVICE_GRAIN - 1) / MR_DEVICE_GRAIN * MR_DEVICE_GRAIN;
     if (!room || whole <= room - used)
         return whole;
@@ -36,11 +36,13 @@ static uint64_t take(const struct mr_device *dev, int channel, size_t bytes, str
 int mr_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
                     uint64_t *addr, struct mr_error *err)
 {
+    if (channel < 0 || channel >= dev->info.g.n)
+        return mr_fail(err, MR_ERR_USAGE, "channel %d of %d", channel, dev->info.g.n);
     uint64_t whole = take(dev, channel, bytes, err);
     if (bytes && !whole)
         return MR_ERR_MEMORY;
     int rc = dev->ops->alloc(dev, channel, bytes, map, addr, err);
-    dev->used[channel < 0 || channel > 63 ? 0 : channel] += rc < 0 ? 0 : whole;
+    dev->used[channel] += rc < 0 ? 0 : whole;
     return rc;
 }
 

@@ -22,8 +22,6 @@ static struct model_device *self(struct mr_device *dev)
 static int model_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
                        uint64_t *addr, struct mr_error *err)
 {
-    if (channel >= dev->info.g.n)
-        return mr_fail(err, MR_ERR_USAGE, "channel %d of %d", channel, dev->info.g.n);
     return mr_memory_alloc(&self(dev)->mem, channel, bytes, map, addr, err);
 }
 

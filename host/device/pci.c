@@ -244,8 +244,6 @@ static int pci_alloc(struct mr_device *dev, int channel, size_t bytes, const voi
 {
     struct pci_device *d = self(dev);
     struct millrace_alloc a = {.bytes = bytes, .channel = (uint32_t)channel};
-    if (channel < 0 || channel >= dev->info.g.n)
-        return mr_fail(err, MR_ERR_USAGE, "channel %d of %d", channel, dev->info.g.n);
     if (ioctl(d->fd, MILLRACE_IOC_ALLOC, &a) != 0)
         return fail_errno(d, "card memory", err);
     *addr = a.addr;

@@ -128,8 +128,6 @@ static int sim_alloc(struct mr_device *dev, int channel, size_t bytes, const voi
                      uint64_t *addr, struct mr_error *err)
 {
     struct sim_device *d = self(dev);
-    if (channel >= dev->info.g.n)
-        return mr_fail(err, MR_ERR_USAGE, "channel %d of %d", channel, dev->info.g.n);
     int rc = mr_memory_alloc(&d->mem, channel, bytes, map, addr, err);
     uint64_t twin;
     if (rc < 0)

@@ -14,6 +14,7 @@
 
 #include "device/open.h"
 #include "device/xclbin.h"
+#include "unit/files.h"
 #include "unit/fixtures.h"
 #include "unit/simulated.h"
 
@@ -41,6 +42,22 @@ static void units_of_devices(void **state)
     stands_for("sim:units=3,tiny", 3, "sim:tiny");
     stands_for("xrt:0,unit=7", 1, "xrt:0,unit=7");
     stands_for("other:", 1, "other:"); // opening it is the error
+}
+
+static void buffers_are_on_the_channels_that_are_there(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    uint64_t addr;
+    check(mr_device_open(&dev, "model:tiny", &err), &err);
+    int n = mr_device_info(dev)->g.n;
+    for (int channel = 0; channel < n; channel++)
+        check(mr_device_alloc(dev, channel, 64, NULL, &addr, &err), &err);
+    assert_refused(mr_device_alloc(dev, -1, 64, NULL, &addr, &err), MR_ERR_USAGE, &err,
+                   "channel -1 of ");
+    assert_refused(mr_device_alloc(dev, n, 64, NULL, &addr, &err), MR_ERR_USAGE, &err, "channel ");
+    mr_device_close(dev);
 }
 
 static void refused(const char *device, const char *words)
@@ -239,8 +256,11 @@ static void units_at_once_equal_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(units_of_devices),        cmocka_unit_test(refuses_units_out_of_range),
-        cmocka_unit_test(units_of_an_xclbin),      cmocka_unit_test(refuses_xclbins_that_lie),
+        cmocka_unit_test(units_of_devices),
+        cmocka_unit_test(buffers_are_on_the_channels_that_are_there),
+        cmocka_unit_test(refuses_units_out_of_range),
+        cmocka_unit_test(units_of_an_xclbin),
+        cmocka_unit_test(refuses_xclbins_that_lie),
         cmocka_unit_test(units_at_once_equal_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
