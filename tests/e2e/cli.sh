@@ -294,6 +294,11 @@ exits plan_of_a_board_that_streams 0 '' plan synthetic:gptj-6b --board u50 --cap
 ok plan_of_streams_says_so grep -q '^  verdict    fits; layers stream from the host$' "$work/out"
 # A token's 34 M cycles keep the memory busy, and its copies half as long again.
 ok plan_has_the_copies_in_its_figures awk '/^decode/ { c = $7 } END { exit !(c > 48e6 && c < 53e6) }' "$work/out"
+small='layers=1,d=64,heads=2,vocab=257,inner=64,rotary=8,ctx=64'
+exits plan_measures 0 '^  measured   [0-9]+ cycles on sim:tiny,memory=ddr4-2400$' plan --geometry $small --config tiny --positions 3 --prefill 4 --measure --svg "$work/measured.svg"
+ok plan_measures_each_point_near_its_plan awk '/^(decode|prefill)/ { for (i = 1; $i != "cycles,"; i++) c = $i } /^  measured/ { near += $2 != c && $2 > 0.75 * c && $2 < 1.25 * c } END { exit near != 2 }' "$work/out"
+ok plan_draws_what_it_has_measured grep -q 'measured by the device' "$work/measured.svg"
+exits plan_measures_what_can_be_simulated 2 '--measure needs a --config that can be simulated' plan --geometry $small --config n=1,r=1,t=16 --measure
 exits plan_picture_that_cannot_be_written 3 'none/x.svg: cannot create a file there: No such' plan $demo --svg "$work/none/x.svg"
 ln -s /dev/full "$work/full.svg"
 exits plan_picture_on_a_full_disk 3 'cannot be written: No space' plan $demo --svg "$work/full.svg"

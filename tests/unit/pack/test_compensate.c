@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "checkpoint/synthetic.h"
 #include "cmodel/num.h"
 #include "cpu/cpu.h"
 #include "pack/calibrate.h"
@@ -337,6 +338,59 @@ static void models_with_padding_and_smoothing(void **state)
         }
 }
 
+// The streams of a small model that `size` bytes of a text have calibrated.
+static void *calibrated_by(const char *dir, const char *text, size_t size, size_t *bytes)
+{
+    struct mr_error err = {0};
+    struct mr_packed p;
+    const char *path = files_write("calibration.txt", text, size);
+    struct mr_pack_options opt = {.format = MR_FORMAT_MXFP4, .calibrate = path};
+    check(mr_pack_directory(&p, dir, &opt, &err), &err);
+    assert_true(p.calibrated);
+    void *stream = allocate(p.list.bytes, 1);
+    memcpy(stream, p.stream, *bytes = p.list.bytes);
+    mr_packed_close(&p);
+    (void)remove(path);
+    return stream;
+}
+
+// As many tokens as are taken, each a byte; what is behind them changes nothing.
+static void a_text_calibrates(void **state)
+{
+    (void)state;
+    const struct mr_config c = {.vocab_size = 257,
+                                .n_positions = 48,
+                                .n_embd = 64,
+                                .n_layer = 1,
+                                .n_head = 2,
+                                .rotary_dim = 8,
+                                .n_inner = 64,
+                                .eos_token_id = 256};
+    enum { MOST = MR_CALIBRATE_MOST };
+    static char text[MOST + 100];
+    struct mr_error err = {0};
+    char dir[300];
+    size_t bytes[4];
+    (void)snprintf(dir, sizeof dir, "%s/small", files_dir);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    check(mr_synthetic_write(dir, &c, 3, &err), &err);
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)('a' + i * i / 7 % 26);
+    void *whole = calibrated_by(dir, text, MOST, &bytes[0]);
+    void *more = calibrated_by(dir, text, MOST + 100, &bytes[1]);
+    void *less = calibrated_by(dir, text, MOST - 48, &bytes[2]);
+    memset(text, 'x', MOST);
+    void *other = calibrated_by(dir, text, MOST, &bytes[3]);
+    assert_true(bytes[0] == bytes[1] && bytes[0] == bytes[2] && bytes[0] == bytes[3]);
+    assert_memory_equal(whole, more, bytes[0]);
+    assert_memory_not_equal(whole, less, bytes[0]);
+    assert_memory_not_equal(whole, other, bytes[0]);
+    free(whole);
+    free(more);
+    free(less);
+    free(other);
+}
+
 static void refuses_calibration_texts(void **state)
 {
     (void)state;
@@ -389,6 +443,7 @@ int main(void)
         cmocka_unit_test(refuses_infinite_moments),
         cmocka_unit_test(factors_are_those_of_the_inverse),
         cmocka_unit_test(models_with_padding_and_smoothing),
+        cmocka_unit_test(a_text_calibrates),
         cmocka_unit_test(refuses_calibration_texts),
         cmocka_unit_test(calibration_can_be_stopped),
     };
