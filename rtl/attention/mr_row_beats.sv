@@ -68,5 +68,6 @@ module mr_row_beats #(
   // A row begins when the one before has gone out, and has no more words than its beats.
   `MR_ASSERT(start, !start_i || (!rv_q && !out_valid_o))
   `MR_ASSERT(left, !ren_o || left_q != '0)
+  `MR_ASSERT_STABLE(out, out_valid_o, out_ready_i, out_data_o)
 
 endmodule

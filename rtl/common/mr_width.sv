@@ -71,6 +71,7 @@ module mr_width #(
 
 `ifndef FORMAL  // proofs hold it to nothing
   `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o || clear_i, in_data_i)
+  `MR_ASSERT_STABLE(out, out_valid_o, out_ready_i || clear_i, out_data_o)
 `endif
 
 `ifdef FORMAL

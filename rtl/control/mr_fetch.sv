@@ -223,5 +223,6 @@ module mr_fetch #(
   `MR_ASSERT(beat, !hr_data_valid_i || state_q == DESC || state_q == CMD || state_q == MORE)
   `MR_ASSERT(room, !fifo_in || unused_room)
   `MR_ASSERT_STABLE(request, hr_valid_o, hr_ready_i, {hr_addr_o, hr_beats_o})
+  `MR_ASSERT_STABLE(command, cmd_valid_o, cmd_ready_i || start_i, cmd_o)
 
 endmodule

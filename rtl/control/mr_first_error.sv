@@ -12,6 +12,7 @@
 //   err_      of the units, as mr_seq has them
 //   own_      of the sequencer itself; own_desc_i: of the descriptor, which comes before all others
 //   valid_o   three cycles behind hit_i, with once_o, the command's index_o, code, unit and address
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_first_error #(
   parameter int N = 1,
@@ -113,5 +114,14 @@ module mr_first_error #(
   assign valid_o = v3_q;
   assign once_o  = once3_q;
   assign {index_o, code_o, unit_o, addr_o} = e3_q[E_W-3:0];
+
+`ifdef MILLRACE_ASSERT
+  // None comes in unseen. What comes out is an error; one before all others ends the run.
+  logic rst_ni;  // there is no reset here
+  assign rst_ni = run_i;
+  `MR_ASSERT(hit, hit_i == (own_v_i || err_valid_i != '0))
+  `MR_ASSERT(first, !valid_o || e3_q[E_W-1])
+  `MR_ASSERT(once, !valid_o || once_o || e3_q[E_W-2])
+`endif
 
 endmodule

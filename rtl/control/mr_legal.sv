@@ -15,6 +15,7 @@
 // HELD: commands between load_i and take_i, at most (a power of two).
 // n_rows_i, two_pass_i, input_beats_i, result_beats_i: stable from the first command on. With TRAIN
 // also train_i (a run of training), rows_beats_i, grad_beats_i.
+`include "mr_assert.svh"
 module mr_legal #(
   parameter int N = 1,
   parameter int T = 128,
@@ -194,5 +195,13 @@ module mr_legal #(
     .missing_i(w_missing_q), .windows_i(w_q), .op_i(w_op_q), .products_i(p_q), .take_i, .bad_o,
     .code_o
   );
+
+`ifdef MILLRACE_ASSERT
+  // All commands of a run are judged by the same values.
+  logic begun_q;
+  always_ff @(posedge clk_i) begun_q <= rst_ni && (begun_q || load_i);
+  `MR_ASSERT_STABLE(run, begun_q, !rst_ni, {n_rows_i, two_pass_i, input_beats_i, result_beats_i,
+                    train_i, rows_beats_i, grad_beats_i})
+`endif
 
 endmodule

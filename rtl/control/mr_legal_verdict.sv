@@ -5,6 +5,7 @@
 // beside it.
 // valid_i: a command's checks, windows and products are there; all of it is judged in this cycle.
 // take_i, bad_o, code_o, HELD, TRAIN: as in mr_legal.
+`include "mr_assert.svh"
 module mr_legal_verdict #(
   parameter int HELD = 32,
   parameter int TRAIN = 0,
@@ -57,5 +58,10 @@ module mr_legal_verdict #(
   assign {bad_o, command_bad, window_bad} = verdict_mem[get_q];
   assign code_o = command_bad ? mr_pkg::DEVERR_COMMAND[7:0] :
                   window_bad ? mr_pkg::DEVERR_WINDOW[7:0] : mr_pkg::DEVERR_WATCHDOG[7:0];
+
+  // A command that is dealt out has its verdict, a good one. There is room for those that wait.
+  `MR_ASSERT(there, !take_i || put_q != get_q)
+  `MR_ASSERT(good, !take_i || !bad_o)
+  `MR_ASSERT(room, !valid_i || take_i || HW'(put_q - get_q) != '1)
 
 endmodule

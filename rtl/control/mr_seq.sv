@@ -364,10 +364,14 @@ module mr_seq #(
   end
 
   // A command goes where there is room, and no more of them than the descriptor says. An error that
-  // is reported is one. Units are reset while no burst is under way.
+  // is reported is one, and how a run ended stands until the next one. Units are reset while no
+  // burst is under way.
   `MR_ASSERT(dealt, (q_valid & ~q_ready) == '0 && (!q_valid[READER] || sc_ready))
   `MR_ASSERT(commands, !d_go || index_q < n_cmds_o)
   `MR_ASSERT(error, !first_v || state_q != RUN || first_code != '0)
+  `MR_ASSERT(outcome, !done_o || !error_o)
+  `MR_ASSERT_STABLE(ended, done_o || error_o, start_i, {done_o, error_o, err_code_o, err_unit_o,
+                    err_index_o, err_addr_o})
   `MR_ASSERT(quiet, unit_rst_no || axi_idle_i)
 
 endmodule

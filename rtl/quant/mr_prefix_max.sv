@@ -17,6 +17,7 @@
 // Read ports a, b: RAM ports by word address. A read uses the port's own copy; port a shares its
 // copy with the read of the unit itself, so it must be idle while blocks arrive (the data hazard
 // says so too).
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_prefix_max #(
   parameter int T = 8,
@@ -110,5 +111,25 @@ module mr_prefix_max #(
     .clk_i, .wen_i(wen), .waddr_i(waddr), .wdata_i(wdata),
     .ren_i(b_ren_i), .raddr_i(b_raddr_i), .rdata_o(b_rdata_o)
   );
+
+  // A port of a memory does one thing at a time. A token that continues follows the one before.
+  `MR_ASSERT(read, !v1_q || !a_ren_i)
+  `MR_ASSERT(write, !v3_q || !ld_we_i)
+`ifdef MILLRACE_ASSERT
+  logic [SUBS*(TW+BW)-1:0] last_q;  // token and block that were carried, by block inside the beat
+  logic [TW+BW-1:0]        last;
+  logic [SW-1:0]           sub1;
+  assign sub1 = (SUBS > 1) ? idx1_q[SW-1:0] : '0;
+  always_comb begin
+    last = last_q[TW+BW-1:0];
+    for (int s = 1; s < SUBS; s++) if (sub1 == SW'(s)) last = last_q[s*(TW+BW)+:TW+BW];
+  end
+  always_ff @(posedge clk_i) begin
+    for (int s = 0; s < SUBS; s++) begin
+      if (v1_q && sub1 == SW'(s)) last_q[s*(TW+BW)+:TW+BW] <= {tok1_q, idx1_q};
+    end
+  end
+  `MR_ASSERT(order, !v1_q || !row_continues_i[tok1_q] || {tok1_q - TW'(1), idx1_q} == last)
+`endif
 
 endmodule

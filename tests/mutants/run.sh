@@ -61,6 +61,7 @@ catcher() { # how a test is called in the test list
     gates) echo "unit-test_clk_gate" ;;
     tinyt) echo "unit-test_train_rtl" ;;
     programs | programs-c) echo "programs" ;;
+    programs,check) echo "programs-view" ;;
     sim*) echo "selftest on sim:tiny${1#sim}" ;;
     *) echo "selftest on sim:tiny" ;;
     esac
@@ -134,6 +135,7 @@ baseline() { # catcher
     gates) timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     tinyt) timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs | programs-c) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
+    programs,check) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases view ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
     sim*) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device "sim:tiny${1#sim}" ;;
     esac >"$dir/baseline.log" 2>&1
@@ -157,10 +159,10 @@ make_test() { # catcher file
     programs-c)
         $cc $cflags -Itests/programs -o build/test tests/programs/*.c "$2" "$build/libmillrace.a" $libs
         ;;
-    sim* | gates | programs | tinyt)
+    sim* | gates | programs* | tinyt)
         local c=tiny view=
         [ "$1" != tinyt ] || c=tinyt
-        [ "$1" != sim,check ] || view=-view
+        [[ $1 != *,check ]] || view=-view
         make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=$c JOBS=1 build/sim/$c/libmillrace-sim-$c$view.so
         ;;
     esac
@@ -173,6 +175,7 @@ run_test() { # catcher
     gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     tinyt) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
+    programs,check) [ -r build/sim/tiny/libmillrace-sim-tiny-view.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases view ;;
     programs-c) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test cases=$fuzz_cases ;;
     sim*) MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/millrace" selftest --device "sim:tiny${1#sim}" ;;
     esac
