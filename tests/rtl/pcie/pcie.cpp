@@ -693,12 +693,46 @@ void errors(Env &e)
     tap.ok(e.read(Env::reg(1, MR_PCIE_Q_STATUS)) == (MR_PCIE_Q_ENABLED | MR_PCIE_Q_BUSY),
            "a run that does not end is busy");
     e.enable(2);
-    e.write(Env::reg(1, MR_PCIE_Q_RING_LO), 0);
-    tap.ok(e.read(Env::reg(1, MR_PCIE_Q_RING_LO)) == static_cast<uint32_t>(Env::ring(1)),
-           "a busy ring's address cannot be written");
+    // Each setting is as it was after something else is written into it, and enabling does not begin anew.
+    auto locked = [&](unsigned q) {
+        static const uint32_t settings[] = {MR_PCIE_Q_RING_LO, MR_PCIE_Q_RING_HI, MR_PCIE_Q_CPL_LO,
+                                            MR_PCIE_Q_CPL_HI,  MR_PCIE_Q_SIZE,    MR_PCIE_Q_VECTOR};
+        static const uint32_t state[] = {MR_PCIE_Q_HEAD, MR_PCIE_Q_DOORBELL, MR_PCIE_Q_STATUS};
+        bool same = true;
+        for (uint32_t r : settings) {
+            uint32_t was = e.read(Env::reg(q, r));
+            e.write(Env::reg(q, r), ~was);
+            same &= e.read(Env::reg(q, r)) == was;
+        }
+        uint32_t before[3];
+        for (unsigned i = 0; i < 3; i++)
+            before[i] = e.read(Env::reg(q, state[i]));
+        e.write(Env::reg(q, MR_PCIE_Q_CTRL), MR_PCIE_Q_ENABLED);
+        for (unsigned i = 0; i < 3; i++)
+            same &= e.read(Env::reg(q, state[i])) == before[i];
+        return same;
+    };
+    tap.ok(locked(1), "a busy ring cannot be set up");
+    tap.ok(locked(2), "nor one that is enabled and has nothing to do");
     uint32_t last = e.tail[1] - 2;
+    e.host.w.density(0);
+    e.write(Env::reg(1, MR_PCIE_Q_CTRL), 0);
+    for (int i = 0; i < 1000; i++)
+        e.cycle();
+    tap.ok(e.read(Env::reg(1, MR_PCIE_Q_STATUS)) == MR_PCIE_Q_BUSY && locked(1),
+           "nor one that is disabled, before its last entry has completed");
+    e.host.w.random();
     e.disable(1);
     tap.ok(e.wait(1, last, 100) == MR_PCIE_E_CANCELLED, "disabling its ring cancels it");
+    uint32_t bell = e.read(Env::reg(1, MR_PCIE_Q_DOORBELL));
+    for (uint32_t ahead : {1u, SIZE + 2u}) {
+        e.write(Env::reg(1, MR_PCIE_Q_DOORBELL), bell + ahead);
+        for (int i = 0; i < 20; i++)
+            e.cycle();
+    }
+    tap.ok(e.read(Env::reg(1, MR_PCIE_Q_DOORBELL)) == bell && e.read(Env::reg(1, MR_PCIE_Q_STATUS)) == 0 &&
+               !e.dut->busy_o,
+           "a doorbell of a disabled ring is not heard");
     tap.ok(e.run_one(2, run) == MR_PCIE_OK, "another ring goes on");
     e.enable(1);
     tap.ok(e.run_one(1, in) == MR_PCIE_OK && e.run_one(1, run) == MR_PCIE_OK,
