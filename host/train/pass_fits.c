@@ -53,7 +53,8 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err)
     if (!p->g.train)
         return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:sim can", p->name);
     if (p->g.t < 32)
-        return mr_fail(err, MR_ERR_FIT, "device %s has %d rows; training needs 32 at a time",
+        return mr_fail(err, MR_ERR_FIT,
+                       "device %s has %d rows; training needs 32 at a time, which tinyt has",
                        p->name, p->g.t);
     if (p->chunk % 32 || p->chunk <= 0 || p->chunk > p->g.t)
         return mr_fail(err, MR_ERR_USAGE, "chunks of %d rows: a multiple of 32 up to %d is needed",
@@ -81,7 +82,7 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err)
 
 // Whether the first part of "[config],..." is a configuration without TRAIN, and no other adds it.
 // Of a word that no device knows it is not asked: opening says so.
-static bool without_training(const char *args)
+static const struct mr_config_entry *without_training(const char *args)
 {
     char name[32];
     size_t n = strcspn(args, ",");
@@ -89,8 +90,8 @@ static bool without_training(const char *args)
     const struct mr_config_entry *config = mr_config_named(n > 0 ? name : "sim");
     for (const char *at = args + n; *at; at += 1 + strcspn(at + 1, ","))
         if (strncmp(at, ",check", 6) != 0 && !memchr(at, '=', 1 + strcspn(at + 1, ",")))
-            return false;
-    return config && !config->g.train;
+            return NULL;
+    return config && !config->g.train ? config : NULL;
 }
 
 int mr_pass_kind(const char *uri, struct mr_error *err)
@@ -100,11 +101,11 @@ int mr_pass_kind(const char *uri, struct mr_error *err)
                        "device %s cannot train: it is the reference for inference; "
                        "model:sim can",
                        uri);
-    if (strncmp(uri, "sim:", 4) == 0 && without_training(uri + 4))
-        return mr_fail(err, MR_ERR_USAGE,
-                       "device %.300s cannot train; with ',train' it can, and "
-                       "model:sim can",
-                       uri);
+    const struct mr_config_entry *sim =
+        strncmp(uri, "sim:", 4) == 0 ? without_training(uri + 4) : NULL;
+    if (sim)
+        return mr_fail(err, MR_ERR_USAGE, "device %.300s cannot train; %s model:sim can", uri,
+                       sim->g.t < 32 ? "sim:tinyt and" : "with ',train' it can, and");
     return 0;
 }
 

@@ -283,6 +283,9 @@ exits plan_scales_no_counts_to_another_family 0 '' plan $demo --board tang-138k 
 ok plan_says_that_nothing_was_counted grep -q 'not counted for GW5AST-138C' "$work/out"
 ok plan_has_no_luts_then test -z "$(grep 'thousand' "$work/out")"
 exits plan_of_another_family_has_the_clock_of_the_board 0 ', 99 MHz assumed$' plan $demo --board tang-138k --config tiny
+"$millrace" plan --help >"$work/help"
+missing=$("$millrace" devices | sed -n 's/^model:\([a-z0-9]*\).*/\1/p' | while read -r c; do sed -n '/--config/,/--memory/p' "$work/help" | grep -qw "$c" || echo "$c"; done)
+ok plan_names_all_configurations test -z "$missing" -a -s "$work/help"
 exits plan_with_fold_is_not_scaled_from_counts_without 0 'not counted for XCK26 with FOLD 4' plan $demo --board kv260 --config gw5a
 ok and_has_no_clock_of_another_family grep -q ', 200 MHz assumed$' "$work/out"
 exits plan_of_a_model_too_large_for_the_board_is_said 0 '' plan synthetic:gptj-6b --board kv260
@@ -323,7 +326,8 @@ exits plan_of_measured_points 0 '' plan $demo --svg "$work/y.svg" --measured "$w
 ok plan_draws_measured_points grep -q 'measured by the device' "$work/y.svg"
 exits plan_picture_on_standard_output 2 'standard output is not for files' plan $demo --svg -
 exits plan_of_training_on_a_configuration_without_it 2 'configuration sim cannot train; --config sim,train' plan $demo --train --config sim
-exits plan_of_training_with_too_few_rows 3 'tiny has 8 rows; training needs 32' plan $demo --train --config tiny,train
+for c in tiny tiny,train; do exits plan_of_training_with_too_few_rows_$c 3 'device tiny has 8 rows; training needs 32 at a time, which tinyt has$' plan $demo --train --config $c; done
+exits plan_of_training_on_a_board_with_too_few_rows 3 'gw5a has 8 rows; .* which tinyt has$' plan $demo --train --board tang-138k
 exits plan_of_training_with_too_long_sequences 2 'length 600: the model has 512 positions' plan $demo --train --length 600
 exits plan_of_an_adapter 0 'of an adapter; while it is open, 0.008 GB of streams' plan $demo --train --lora r=4,targets=all-linear
 exits plan_of_an_adapter_of_nothing 2 "LoRA's target 'c_attn'" plan $demo --train --lora r=4,targets=c_attn
@@ -377,7 +381,7 @@ ok part_of_training_alone_is_the_same same_forward
 json_of_training() { "$millrace" bench $learner --train 9,20,3 -d sim:tinyt --json -q >"$work/json" && grep -q '"move_busy": [1-9]' "$work/json"; }
 ok json_of_training_has_the_counters json_of_training
 exits bench_of_training_without_cycles 2 "counts no cycles; bench --train needs sim:tinyt" bench $learner --train 20 -d model:tinyt
-exits bench_of_training_without_its_commands 2 'cannot train' bench $learner --train 20 -d sim:tiny
+exits bench_of_training_without_its_commands 2 'sim:tiny cannot train; sim:tinyt and model:sim can$' bench $learner --train 20 -d sim:tiny
 exits bench_of_training_beyond_the_positions 2 'a sequence of 600; the model has 24' bench $learner --train 600 -d sim:tinyt
 exits bench_of_an_unknown_part 2 'is none of forward, dX' bench $learner --train 20 -d sim:tinyt --part all
 exits bench_of_a_part_that_there_is_not 2 'there is no such program; --recompute makes them' bench $learner --train 20 -d sim:tinyt --part again

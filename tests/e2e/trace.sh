@@ -81,7 +81,7 @@ exits trace_lists_a_layer_of_training 0 '' trace $demo --train 40,7 -d model:tin
 ok layer_of_the_list_is_no_other test -z "$(grep '^layer' "$work/out" | grep -v '^layer 4,')"
 exits trace_lists_recomputation 0 'layer 0, forward again, from row 0 on, 32 at a time' trace $demo --train 40 -d model:tinyt --recompute
 exits trace_of_training_of_a_device_without_it 2 "sim: cannot train; with ',train' it can" trace $demo --train 40
-exits trace_of_training_with_too_few_rows 3 'tiny has 8 rows; training needs 32' trace $demo --train 40 -d model:tiny
+exits trace_of_training_with_too_few_rows 3 'tiny has 8 rows; training needs 32 at a time, which tinyt has$' trace $demo --train 40 -d model:tiny
 exits trace_of_training_beyond_the_positions 2 'sequence of 600; the model has 512' trace $demo --train 600 -d model:tinyt
 exits trace_of_training_of_no_layer 2 'layer 5: the model has layers 0..3' trace $demo --train 40 -d model:tinyt --layer 5
 exits trace_of_a_list_as_a_picture 2 'lists programs; a timeline needs -d sim:sim,train' trace $demo --train 40 -d model:tinyt --svg "$work/t.svg"

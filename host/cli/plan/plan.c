@@ -43,7 +43,7 @@ static int take_config(struct plan *p, struct mr_error *err)
     p->clock_mhz = mr_plan_clock_of(c, p->board);
     if (!a->train)
         return train ? mr_fail(err, MR_ERR_USAGE, "--config: ',train' goes with --train") : 0;
-    if (a->config && !train && !p->g.train)
+    if (a->config && !train && !p->g.train && p->g.t >= 32) // with fewer rows it cannot at all
         return mr_fail(err, MR_ERR_USAGE,
                        "configuration %s cannot train; --config %s,train adds what it needs",
                        p->config, p->config);
@@ -348,8 +348,9 @@ static const struct cli_option options[] = {
             "layers=,d=,heads=,inner=,vocab=,ctx=,rotary=; GPT-J-6B's for the rest",
             .excludes = "model"),
     CLI_ROW(CLI_TEXT, "config", "C", config,
-            CLI_CONFIGS ", or n=N,r=R,t=T[,pair] (default sim, or the board's)",
-            .choices = MR_CONFIG_NAMES("|", "|")),
+            CLI_CONFIGS ", with training tinyt, u50t or u280t, or n=N,r=R,t=T[,pair] (default sim, "
+                        "or the board's)",
+            .choices = MR_CONFIG_NAMES("|", "|") "|tinyt|u50t|u280t"),
     CLI_ROW(CLI_TEXT, "memory", "M", memory,
             "ideal, ddr4-2400 or hbm2, one of them a channel (default ddr4-2400, or the board's)",
             .choices = "ideal|ddr4-2400|hbm2"),
@@ -378,8 +379,8 @@ static const struct cli_option options[] = {
         "measure", measure, "simulates the points too, with random weights (minutes for GPT-J-6B)",
         .excludes = "board clock", .because = "what is measured is simulated as --config says"),
     CLI_ROW_FLAG("train", train,
-                 "a step of training instead; configurations are those with ,train behind them "
-                 "(default sim,train, or the board's), tinyt, u50t and u280t",
+                 "a step of training instead; configurations are those with training, and others "
+                 "with ,train behind them (default sim,train, or the board's)",
                  .excludes = "positions batch prefill format two-pass no-head svg measure"),
     CLI_ROW_LIST(CLI_LIST, "length", "LIST", lengths, n_lengths,
                  "of an encoder the tokens of a text (default 128), several with commas between; "
