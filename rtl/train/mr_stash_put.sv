@@ -11,7 +11,9 @@
 // the set says so; where maxima of before count, it is read first.
 //
 // Parameters
-//   N  channels; V = 4 N lanes
+//   N      channels; V = 4 N lanes
+//   ALONE  1: every run is one set, and its elements come before it, a lane a cycle: a memory of
+//          that width is an eighth of one that takes a set at once
 //
 // Ports
 //   cmd_      valid/ready: where the matrix begins in the windows, its blocks a column, and the
@@ -25,6 +27,8 @@
 //             anew, in the column's first set since its header was written. in_flush_i: the header
 //             is written behind this set, as is due before a set under another one; in_last_i ends
 //             the command, with in_flush_i. Neither comes with in_more_i
+//   elem_     with ALONE in place of in_data_i: lane elem_lane_i of the set that is taken next, or
+//             in this cycle
 //   s_base_i, s_limit_i   the stash windows, 64-byte aligned, and the smallest size in beats
 //   rd_       a client of mr_hostrd: a header
 //   job_, data_, job_done_i   a client of mr_writer
@@ -37,7 +41,9 @@
 `include "mr_bundles.svh"
 module mr_stash_put #(
   parameter int N = 1,
-  localparam int V = 4 * N
+  parameter int ALONE = 0,
+  localparam int V = 4 * N,
+  localparam int LV = $clog2(V)
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -53,7 +59,13 @@ module mr_stash_put #(
 
   input  logic             in_valid_i,
   output logic             in_ready_o,
+  // Either this or elem_.
+  // verilator lint_off UNUSED
   input  logic [V*256-1:0] in_data_i,
+  input  logic             elem_valid_i,
+  input  logic [LV-1:0]    elem_lane_i,
+  input  logic [255:0]     elem_data_i,
+  // verilator lint_on UNUSED
   input  logic [V*8-1:0]   in_code_i,
   input  logic [19:0]      in_group_i,
   input  logic [15:0]      in_kblock_i,
@@ -204,23 +216,61 @@ module mr_stash_put #(
     step_q <= (state_q == END || state_q == AT) ? step_q + 2'd1 : '0;
   end
 
-  // Elements of two runs; a beat is read.
-  logic [V*256-1:0] blocks;  // of the set that at_q is in
-  logic [2:0]       at_q;    // {slot, second beat}: the beat that is read next
-  for (genvar c = 0; c < N; c++) begin : gen_elems
-    (* ram_style = "distributed" *)
-    logic [1023:0] mem [0:7];
+  // Elements of two runs, and with ALONE of the set that comes; a beat of a channel is read.
+  logic [511:0] elems;
+  logic [2:0]   at_q;  // {slot, second beat}: the beat that is read next
+  if (ALONE != 0) begin : gen_alone
+    logic [1:0] fill_q, go_q;  // the place of the set that comes, and of that that goes
     always_ff @(posedge clk_i) begin
-      if (take) mem[{in_half_q, in_kblock_i[1:0]}] <= in_data_i[1024*c+:1024];
+      if (!rst_ni) begin
+        fill_q <= '0;
+        go_q   <= '0;
+      end else begin
+        fill_q <= fill_q + 2'(take && state_q == SETS);
+        go_q   <= go_q + 2'(run_out);
+      end
     end
-    assign blocks[1024*c+:1024] = mem[{half_q, at_q[2:1]}];
+    // {channel, place, beat}; with one channel the first is not there.
+    logic [LV:0] waddr, raddr;
+    assign waddr = (LV + 1)'({elem_lane_i >> 2, fill_q, elem_lane_i[1]});
+    assign raddr = (LV + 1)'({channel_q, go_q, at_q[0]});
+    for (genvar l = 0; l < 2; l++) begin : gen_elems
+      (* ram_style = "distributed" *)
+      logic [255:0] mem [0:2*V-1];
+      always_ff @(posedge clk_i) begin
+        if (elem_valid_i && elem_lane_i[0] == 1'(l)) mem[waddr] <= elem_data_i;
+      end
+      assign elems[256*l+:256] = mem[raddr];
+    end
+  end else begin : gen_sets
+    logic [V*256-1:0] blocks;  // of the set that at_q is in
+    for (genvar c = 0; c < N; c++) begin : gen_elems
+      (* ram_style = "distributed" *)
+      logic [1023:0] mem [0:7];
+      always_ff @(posedge clk_i) begin
+        if (take) mem[{in_half_q, in_kblock_i[1:0]}] <= in_data_i[1024*c+:1024];
+      end
+      assign blocks[1024*c+:1024] = mem[{half_q, at_q[2:1]}];
+    end
+    always_comb begin
+      elems = at_q[0] ? blocks[1023:512] : blocks[511:0];
+      for (int c = 1; c < N; c++) begin
+        if (channel_q == CW'(c)) begin
+          elems = at_q[0] ? blocks[1024*c+512+:512] : blocks[1024*c+:512];
+        end
+      end
+    end
   end
-  logic [V*32-1:0] codes [0:1];  // of the four k-blocks
+  // Codes of two runs, of four k-blocks each; with ALONE those of one stand for all.
+  localparam int SLOTS = (ALONE != 0) ? 1 : 4;
+  logic [SLOTS*V*8-1:0] codes [0:1];
   for (genvar h = 0; h < 2; h++) begin : gen_codes
-    for (genvar k = 0; k < 4; k++) begin : gen_slot
+    for (genvar k = 0; k < SLOTS; k++) begin : gen_slot
       logic [V*8-1:0] of_slot_q;
       always_ff @(posedge clk_i) begin
-        if (take && in_half_q == 1'(h) && in_kblock_i[1:0] == 2'(k)) of_slot_q <= in_code_i;
+        if (take && in_half_q == 1'(h) && (ALONE != 0 || in_kblock_i[1:0] == 2'(k))) begin
+          of_slot_q <= in_code_i;
+        end
       end
       assign codes[h][V*8*k+:V*8] = of_slot_q;
     end
@@ -420,7 +470,6 @@ module mr_stash_put #(
   logic [31:0]  place;
   logic [15:0]  codes_strb;
   logic [63:0]  elems_strb;
-  logic [511:0] elems;  // of the channel
   logic [127:0] four_codes;
   assign place      = (out_q == CODES) ? r_codes :
                       (out_q == ELEMS) ? r_elems + 32'(second_q) : r_head;
@@ -428,13 +477,13 @@ module mr_stash_put #(
                                             {{32{lanes[1]}}, {32{lanes[0]}}};
   always_comb begin
     lanes = r_lanes[3:0];
-    elems = at_q[0] ? blocks[1023:512] : blocks[511:0];
-    for (int k = 0; k < 4; k++) four_codes[32*k+:32] = codes[half_q][V*8*k+:32];
+    for (int k = 0; k < 4; k++) four_codes[32*k+:32] = codes[half_q][V*8*(k%SLOTS)+:32];
     for (int c = 1; c < N; c++) begin
       if (channel_q == CW'(c)) begin
         lanes = r_lanes[4*c+:4];
-        elems = at_q[0] ? blocks[1024*c+512+:512] : blocks[1024*c+:512];
-        for (int k = 0; k < 4; k++) four_codes[32*k+:32] = codes[half_q][V*8*k+32*c+:32];
+        for (int k = 0; k < 4; k++) begin
+          four_codes[32*k+:32] = codes[half_q][V*8*(k%SLOTS)+32*c+:32];
+        end
       end
     end
     for (int k = 0; k < 4; k++) codes_strb[4*k+:4] = r_there[k] ? lanes : 4'd0;
@@ -455,6 +504,7 @@ module mr_stash_put #(
   `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o,
                     {in_data_i, in_code_i, in_group_i, in_kblock_i, in_more_i, in_mask_i, in_new_i,
                      in_flush_i, in_last_i})
+  `MR_ASSERT(alone, ALONE == 0 || !(in_valid_i && in_more_i))
   `MR_ASSERT(more, !(take && in_more_i) || (&in_mask_i && !in_flush_i && !in_last_i))
   `MR_ASSERT(next, !(take && state_q == SETS && !first_q) ||
                    (&in_mask_i && in_group_i == group_q && in_kblock_i == kblock_q + 16'd1))

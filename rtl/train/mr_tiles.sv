@@ -117,9 +117,11 @@ module mr_tiles #(
   logic [263:0]     f_data;
   logic [15:0]      token_q, blocks_q;  // blocks_q: those behind this one
   logic             set_q;
-  logic [V*256-1:0] data_q;
   logic [V*8-1:0]   code_q;
   logic [V-1:0]     mask_q;
+  logic             elem_q;             // a block's elements go to mr_stash_put
+  logic [VW-1:0]    elem_lane_q;
+  logic [255:0]     elem_data_q;
   logic [15:0]      col, set_col_q;
   logic             end_row_q;          // the set has the last token
   // verilator lint_off UNUSED
@@ -154,13 +156,16 @@ module mr_tiles #(
     if (pop) begin
       for (int l = 0; l < V; l++) begin
         if (col[VW-1:0] == VW'(l)) begin
-          {code_q[8*l+:8], data_q[256*l+:256]} <= f_data;
-          mask_q[l] <= 1'b1;
+          code_q[8*l+:8] <= f_data[263:256];
+          mask_q[l]      <= 1'b1;
         end
       end
-      set_col_q <= col;
-      end_row_q <= row_end;
+      set_col_q   <= col;
+      end_row_q   <= row_end;
+      elem_lane_q <= col[VW-1:0];
+      elem_data_q <= f_data[255:0];
     end
+    elem_q <= pop;
   end
 
   // ---- sets -------------------------------------------------------------------------------------
@@ -251,11 +256,12 @@ module mr_tiles #(
   // verilator lint_on UNUSED
   logic p_take;
   assign set_go = set_q && p_take && state_q == SETS;
-  mr_stash_put #(.N(N)) u_put (
+  mr_stash_put #(.N(N), .ALONE(1)) u_put (
     .clk_i, .rst_ni, .cmd_valid_i(state_q == PUT), .cmd_ready_o(p_ready), .cmd_off_i(at_q[31:0]),
     .cmd_kblocks_i(c_kblocks), .cmd_groups_i(groups_q), .done_o(p_done), .err_valid_o(unused_err),
     .err_addr_o(unused_addr), .in_valid_i(set_q && state_q == SETS), .in_ready_o(p_take),
-    .in_data_i(data_q), .in_code_i(code_q), .in_group_i({4'd0, group}), .in_kblock_i(block_q),
+    .in_data_i('0), .elem_valid_i(elem_q), .elem_lane_i(elem_lane_q), .elem_data_i(elem_data_q),
+    .in_code_i(code_q), .in_group_i({4'd0, group}), .in_kblock_i(block_q),
     .in_more_i(1'b0), .in_mask_i(mask_q), .in_new_i({V{block_q == '0}}),
     .in_flush_i(matrix_end || command_end || under_next), .in_last_i(matrix_end || command_end),
     `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )

@@ -143,7 +143,8 @@ module mr_turned #(
   mr_stash_put #(.N(N)) u_put (
     .clk_i, .rst_ni, .cmd_valid_i(c_ready), .cmd_ready_o(p_ready), .cmd_off_i(c_off),
     .cmd_kblocks_i(c_kblocks), .cmd_groups_i(c_groups), .done_o, .err_valid_o, .err_addr_o,
-    .in_valid_i(t_valid), .in_ready_o(t_ready), .in_data_i(t_data), .in_code_i(t_code),
+    .in_valid_i(t_valid), .in_ready_o(t_ready), .in_data_i(t_data), .elem_valid_i(1'b0),
+    .elem_lane_i('0), .elem_data_i('0), .in_code_i(t_code),
     .in_group_i(group), .in_kblock_i({5'd0, c_at} + {5'd0, t_kblock}), .in_more_i(!t_end),
     .in_mask_i({V{1'b1}}),
     .in_new_i(fresh), .in_flush_i(t_end && (t_last || group[3:0] == '1)), .in_last_i(t_last),
