@@ -167,7 +167,7 @@ struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair, int 
         if (!first && scales(r, without))
             first = r->config;
     }
-    if (!first)
+    if (!first || g->train) // counts without training say nothing of one with it
         return (struct mr_plan_area){0};
     for (const struct row *r = rows; r < rows + ROWS; r++) {
         if (strcmp(r->config, first) != 0 || is(r, "mr_array"))

@@ -18,7 +18,8 @@ struct mr_plan_area {
     const char *counted; // the configuration that Yosys has counted; NULL: made from others' counts
 };
 
-// In cells of one family: nothing is scaled from one to another, nor to FOLD of more than 1.
+// In cells of one family: nothing is scaled from one to another, nor to FOLD of more than 1 or to
+// an engine with training.
 // `without` (or NULL) names a counted configuration that is not to be used.
 struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair, int fold,
                                     enum mr_plan_cells cells, const char *without);

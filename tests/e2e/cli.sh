@@ -337,6 +337,16 @@ exits plan_of_training_without_saying_so 2 "',train' goes with --train" plan $de
 exits plan_of_rows_without_training 2 'rows goes with --train' plan $demo --rows 64
 exits plan_of_training_at_a_position 2 'train and --positions exclude each other' plan $demo --train --positions 3
 exits plan_of_training_on_a_board 0 '; u50 has 8.59 GB: 29 of 29 layers stream' plan synthetic:gptj-6b --train --length 256 --board u50
+ok plan_of_training_says_that_the_engine_fits grep -q '^  logic      [0-9.]* thousand LUTs; XCU50 has 872: [0-9]* % with its shell, fits$' "$work/out"
+ok plan_of_training_has_a_verdict grep -q '^  verdict    fits; layers stream from the host$' "$work/out"
+exits plan_of_training_on_a_chip_that_is_too_small 0 '^  verdict    does not fit \(block RAM, UltraRAM\)$' plan $demo --train --board kv260
+exits plan_of_training_in_too_little_memory_of_a_board 0 '^  verdict    does not fit \(memory, block RAM, UltraRAM\)$' plan synthetic:gptj-6b --train --length 256 --board kv260
+exits plan_of_training_scales_no_counts 0 '^  logic      not counted for u250 with training; counts without it are not scaled$' plan $demo --train --board u250
+ok plan_of_training_knows_no_verdict_then grep -q '^  verdict    not known ' "$work/out"
+exits plan_of_training_without_a_board_has_no_verdict 0 '^  a step' plan $demo --train --config tinyt
+ok it_has_no_verdict test -z "$(grep -E 'verdict|logic' "$work/out")"
+exits plan_of_training_has_the_engine_in_json 0 '"holds_engine": false' plan $demo --train --board kv260 --json
+ok plan_of_training_has_the_verdict_in_json grep -q '"fits": false' <(sed -n '/"board"/,/"store"/p' "$work/out")
 exits plan_of_training_beyond_a_channel 0 '; u280 has 8.59 GB: DOES NOT FIT' plan synthetic:gptj-6b --train --length 256 --board u280
 exits plan_of_training_takes_the_card_that_trains 0 '^training of .* on u50t .*, 300 MHz estimated$' plan synthetic:gptj-6b --train --length 256 --board u50
 exits plan_of_training_in_little_memory 0 'of 3.758 GB: 29 of 29 layers stream$' plan synthetic:gptj-6b --train --length 256 --capacity 3.5

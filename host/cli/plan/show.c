@@ -164,30 +164,34 @@ static bool holds_model(const struct plan *p)
     return b.weights + b.kv + b.windows <= mr_plan_board_free(p->board);
 }
 
-static bool holds_engine(const struct plan *p, const struct mr_plan_cost *c)
+static bool holds_engine(const struct plan *p)
 {
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
     bool fits = p->g.n <= p->board->channels;
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
-        fits &= mr_plan_part_of(p->board, c, k).fits;
+        fits &= mr_plan_part_of(p->board, &c, k).fits;
     return fits;
+}
+
+static bool has_memory(const struct plan *p)
+{
+    return holds_model(p) || p->a->capacity > 0 || plan_streams(p);
 }
 
 // Whether nothing that is known keeps the model from running on the board.
 static bool runs(const struct plan *p)
 {
-    if (!p->board)
-        return true;
-    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
-    return holds_engine(p, &c) && (holds_model(p) || p->a->capacity > 0 || plan_streams(p));
+    return !p->board || (holds_engine(p) && has_memory(p));
 }
 
-// What keeps it from that, in a line; a board's only statement on the whole.
-static void print_verdict(const struct plan *p)
+// What keeps a model, or a step of training, from running there; a board's only statement on the
+// whole.
+static void print_verdict(const struct plan *p, bool memory, bool streams)
 {
     struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
     const char *what[MR_PLAN_KINDS + 2];
     int n = 0;
-    if (!holds_model(p) && p->a->capacity <= 0 && !plan_streams(p))
+    if (!memory)
         what[n++] = "memory";
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
         if (!mr_plan_part_of(p->board, &c, k).fits)
@@ -199,7 +203,7 @@ static void print_verdict(const struct plan *p)
                                         : "not known (LUTs and multipliers are not counted");
     for (int i = 0; i < n; i++)
         printf("%s%s", i ? ", " : "", what[i]);
-    if (n == 0 && plan_streams(p))
+    if (n == 0 && streams)
         printf("%s layers stream from the host", c.known ? ";" : ",");
     printf("%s\n", n > 0 || !c.known ? ")" : "");
 }
@@ -245,6 +249,25 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
 
 // ---- board and memory ---------------------------------------------------------------------------
 
+json_t *plan_board_json(const struct plan *p, bool holds, bool fits)
+{
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
+    const struct mr_plan_board *d = p->board;
+    json_t *board =
+        json_pack("{s:s, s:f, s:f, s:i, s:f, s:b, s:b, s:b}", "name", d->name, "memory_bytes",
+                  d->capacity * 0x1p30, "processor_bytes", d->host * 0x1p30, "channels",
+                  d->channels, "link_gb_s", d->link, "holds_model", holds, "holds_engine",
+                  holds_engine(p), "fits", fits && holds_engine(p));
+    for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
+        struct mr_plan_part part = mr_plan_part_of(d, &c, k);
+        if (known(&c, k))
+            json_object_set_new(board, kinds[k].json,
+                                json_pack("{s:f, s:f, s:b}", "has", mr_plan_board_has(d, k),
+                                          "percent", part.percent, "leaves_room", part.room));
+    }
+    return board;
+}
+
 json_t *plan_needs_json(const struct plan *p)
 {
     struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
@@ -254,22 +277,8 @@ json_t *plan_needs_json(const struct plan *p)
                           "on_chip_bytes", c.on_chip, "counted", c.counted);
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
         json_object_set_new(o, kinds[k].json, known(&c, k) ? json_real(c.use[k]) : json_null());
-    const struct mr_plan_board *d = p->board;
-    if (!d)
-        return o;
-    json_t *board =
-        json_pack("{s:s, s:f, s:f, s:i, s:f, s:b, s:b, s:b}", "name", d->name, "memory_bytes",
-                  d->capacity * 0x1p30, "processor_bytes", d->host * 0x1p30, "channels",
-                  d->channels, "link_gb_s", d->link, "holds_model", holds_model(p), "holds_engine",
-                  holds_engine(p, &c), "fits", runs(p));
-    for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
-        struct mr_plan_part part = mr_plan_part_of(d, &c, k);
-        if (known(&c, k))
-            json_object_set_new(board, kinds[k].json,
-                                json_pack("{s:f, s:f, s:b}", "has", mr_plan_board_has(d, k),
-                                          "percent", part.percent, "leaves_room", part.room));
-    }
-    json_object_set_new(o, "board", board);
+    if (p->board)
+        json_object_set_new(o, "board", plan_board_json(p, holds_model(p), has_memory(p)));
     return o;
 }
 
@@ -293,6 +302,9 @@ static void print_area(const struct plan *p)
     if (!c.known && p->fold > 1)
         printf("  logic      not counted for %s with FOLD %d; counts without FOLD are not scaled\n",
                d ? d->chip : "UltraScale+", p->fold);
+    else if (!c.known && p->g.train && !(d && d->cells == MR_PLAN_GW5A))
+        printf("  logic      not counted for %s with training; counts without it are not scaled\n",
+               p->config);
     else if (!c.known)
         printf("  logic      not counted for %s; counts of other chips are not scaled to it\n",
                d->chip);
@@ -320,6 +332,16 @@ static void print_area(const struct plan *p)
                c.counted);
     else if (c.known)
         printf("             LUTs and multipliers scaled from Yosys' counts of others\n");
+}
+
+void plan_print_engine(const struct plan *p, bool memory, bool streams)
+{
+    const struct mr_plan_board *d = p->board;
+    print_area(p);
+    if (d && p->g.n > d->channels)
+        printf("  channels   N is %d; %s has %d: DOES NOT FIT\n", p->g.n, d->name, d->channels);
+    if (d)
+        print_verdict(p, memory, streams);
 }
 
 // Is the clock what timing estimates of a board's own configuration, what it was routed with, or
@@ -368,9 +390,5 @@ void plan_print_needs(const struct plan *p, const char *model)
     else if (p->streams && !plan_streams(p))
         printf("  streams    not: there is no room for two layers, which take %.3f GB\n",
                1e-9 * p->g.n * (double)mr_stages_least(&p->model, p->format, p->g.n));
-    print_area(p);
-    if (d && p->g.n > d->channels)
-        printf("  channels   N is %d; %s has %d: DOES NOT FIT\n", p->g.n, d->name, d->channels);
-    if (d)
-        print_verdict(p);
+    plan_print_engine(p, d && has_memory(p), plan_streams(p));
 }

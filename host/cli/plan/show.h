@@ -70,6 +70,12 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
 // Memory does not hold the model, but two of its layers.
 bool plan_streams(const struct plan *p);
 
+// What the engine takes of a chip and, with a board, whether that is there, and the verdict: where
+// there is `memory` for what is planned, or for parts of it that stream.
+void plan_print_engine(const struct plan *p, bool memory, bool streams);
+// The same of a board: does it hold the model at once, and at all?
+json_t *plan_board_json(const struct plan *p, bool holds, bool fits);
+
 // What a board has of memory, and how what it is to hold fits.
 void plan_print_memory_of(const struct mr_plan_board *b, const char *verdict);
 

@@ -187,6 +187,8 @@ static void print_step(const struct step *s)
     print_memory(s);
     print_link(s);
     print_streaming(s);
+    if (p->board)
+        plan_print_engine(p, s->t.fits, s->t.streaming.streamed > 0);
     printf("  binds      %s; memory busy %.1f %%", binding(s), 100 * share[MEMORY]);
     if (!no_link(s))
         printf(", a link of %s GB/s %.1f %%, with two layers %.1f %%",
@@ -267,6 +269,9 @@ static json_t *step_json(const struct step *s)
     json_object_set_new(o, "device_memory",
                         memory_json(s, &t->whole, t->fits && t->streaming.streamed == 0));
     json_object_set_new(o, "device_memory_two_layers", memory_json(s, &t->two, t->fits));
+    if (p->board)
+        json_object_set_new(o, "board",
+                            plan_board_json(p, t->fits && t->streaming.streamed == 0, t->fits));
     json_object_set_new(o, "store",
                         json_pack("{s:f, s:f, s:f, s:f}", "weights_and_moments_bytes", t->at_rest,
                                   "disk_bytes", t->disk, "unnamed_stream_bytes", t->streams,

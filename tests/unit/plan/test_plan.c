@@ -391,6 +391,12 @@ static void boards(void **unused)
     assert_true(mr_plan_clock_of(tiny, kv260) == 300 && mr_plan_clock_of(gw5a, kv260) == 200);
     assert_true(mr_plan_clock_of(gw5a, NULL) == 99 && mr_plan_clock_of(NULL, NULL) == 300);
     assert_true(mr_plan_clock_of(NULL, b) == 99 && mr_plan_clock_of(NULL, kv260) == 200);
+    // With training a configuration takes more: counts without it are not scaled.
+    const struct mr_config_entry *u250 = mr_config_named("u250");
+    struct mr_geometry learns = u250->g;
+    learns.train = true;
+    assert_true(mr_plan_cost_of(&u250->g, true, 1, NULL).known);
+    assert_false(mr_plan_cost_of(&learns, true, 1, NULL).known);
     // Without UltraRAM, block RAM takes its place.
     struct mr_plan_cost cost = {.use = {[MR_PLAN_BRAM] = 90, [MR_PLAN_URAM] = 10}};
     assert_true(fabs(mr_plan_part_of(b, &cost, MR_PLAN_BRAM).percent - 100) < 1e-9);
