@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Links between the pages: files that are not there, headings that are not there. Without network.
+# Links between the pages: files that are not there, headings that are not there; sections that are there twice.
+# Without network.
 # usage: awk -f tests/lint/links.awk PAGE...      (from the root; prints place and fault)
 # A heading's anchor is made as GitHub does it: small letters, no punctuation, hyphens for blanks.
 function slug(text) {
@@ -28,6 +29,7 @@ fence { next }
     sub(/^#+ +/, "", heading)
     s = slug(heading)
     again = seen[FILENAME, s]++
+    if (again && /^## /) print FILENAME ":" FNR ": a second section " heading
     anchor[FILENAME "#" s (again ? "-" again : "")] = 1
 }
 {

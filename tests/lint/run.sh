@@ -193,9 +193,9 @@ awk -F, -v reference=PyTorch -v what="accuracy, %" -f tests/train/curves.awk doc
 awk -F' *[|] *' -f tests/train/scale.awk docs/inside/performance.md | cmp - docs/inside/scale.svg >>"$tmp/pictures" 2>&1
 [ ! -s "$tmp/pictures" ]
 tap $? "pictures are those of docs/pictures" "$tmp/pictures"
-printf '%s\n' '# One' '[a](#one) [b](#two) [c](nowhere.md)' >"$tmp/fault.md"
-[ "$(awk -f tests/lint/links.awk "$tmp/fault.md" | wc -l)" = 2 ]
-tap $? "a link to a file or heading that is not there is found"
+printf '%s\n' '# One' '[a](#one) [b](#two) [c](nowhere.md)' '## Same' '## Same' >"$tmp/fault.md"
+[ "$(awk -f tests/lint/links.awk "$tmp/fault.md" | wc -l)" = 3 ]
+tap $? "a link to a file or heading that is not there is found, and a section that is there twice"
 
 # ---- parameters -----------------------------------------------------------------------------------------
 # BLAS, the loop of an update over its arrays, and what the kernel of a card is called with have more.

@@ -348,9 +348,9 @@ static const struct cli_option options[] = {
             "layers=,d=,heads=,inner=,vocab=,ctx=,rotary=; GPT-J-6B's for the rest",
             .excludes = "model"),
     CLI_ROW(CLI_TEXT, "config", "C", config,
-            CLI_CONFIGS ", with training tinyt, u50t or u280t, or n=N,r=R,t=T[,pair] (default sim, "
-                        "or the board's)",
-            .choices = MR_CONFIG_NAMES("|", "|") "|tinyt|u50t|u280t"),
+            CLI_CONFIGS ", with training " MR_CONFIG_TRAIN_NAMES(
+                ", ", " or ") ", or n=N,r=R,t=T[,pair] (default sim, or the board's)",
+            .choices = MR_CONFIG_NAMES("|", "|") "|" MR_CONFIG_TRAIN_NAMES("|", "|")),
     CLI_ROW(CLI_TEXT, "memory", "M", memory,
             "ideal, ddr4-2400 or hbm2, one of them a channel (default ddr4-2400, or the board's)",
             .choices = "ideal|ddr4-2400|hbm2"),
