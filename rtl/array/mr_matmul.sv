@@ -21,6 +21,7 @@
 //             then; the sums, valid/ready, with dr_acc_o, dr_token_o, dr_group_o and dr_last_o as
 //             for a MATMUL; gr_in_o: a GRAD is inside, strobes of cnt_ are its
 //   cnt_      strobes: mr_array's
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_matmul #(
   parameter int N = 1,
@@ -104,6 +105,7 @@ module mr_matmul #(
     assign gr_valid_o     = a_dr_valid && dr_grad;
     assign dr_valid_o     = a_dr_valid && !dr_grad;
     assign a_dr_ready     = gr_ready_i || dr_ready_i;  // each only with a command of its own
+    `MR_ASSERT(taker, !a_dr_valid || (dr_grad ? !dr_ready_i : !gr_ready_i))
     assign b_valid        = b_valid_i || c_valid_i;
     assign c_ready_o      = b_ready && !b_valid_i;
     assign {b_slot, b_word, b_region, b_data} = b_valid_i ?

@@ -20,6 +20,7 @@
 //   add_      the function's addition, in the adder of mr_epi_res: add_y_i is the sum FADD_LAT
 //             cycles later
 //   ovf_o     a finite operation overflowed, nan_o (two cycles behind val_o): a result is NaN
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_epi_lanes #(
   parameter int N = 1,
@@ -267,5 +268,9 @@ module mr_epi_lanes #(
   end
   assign ovf_o = cvt_ovf || bias_ovf || mulc_ovf || muls_ovf || rot_ovf;
   assign nan_o = nan_q;
+
+  // The units' latencies are those that mr_epi_pkg counts with.
+  `MR_ASSERT(in_step, {cvt_v, bias_v, mulc_v, muls_v, rot_v} ==
+                      {v_q[K_BIAS], v_q[K_PREP], {2{v_q[K_PROD]}}, v_q[K_GELU]})
 
 endmodule

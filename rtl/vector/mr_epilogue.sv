@@ -49,6 +49,7 @@
 // stored.
 // out_busy_o: such a job is looked at or written.
 // ovf_o, nan_o: pulses, a finite operation overflowed, a result is NaN.
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_epilogue #(
   parameter int N = 1,
@@ -201,6 +202,7 @@ module mr_epilogue #(
       if (!rst_ni) lo_q <= 1'b0;
       else if (q_ack_i && two_pass_i) lo_q <= !lo_q;
     end
+    `MR_ASSERT(ack, !q_ack_i || f_valid)
     assign side_push_o  = train_i && cmd_valid_i && cmd_ready_o;
     assign side_take_o  = {take && c_slope, take && c_keep, t_take && t_tiles, take && c_turned};
     assign side_valid_o = {x_valid, q_ack_i && f_tiles && !lo_q, v[K_DST] && turned[d_idx]};

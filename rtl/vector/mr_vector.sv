@@ -35,6 +35,7 @@
 //            them, as mv_rd_grant_o and mv_wr_grant_o say; RAM ports of gains and positions;
 //            LayerNorm's way to the quantiser, while mv_on_i
 //   train_i      a run of training: KEEP has a meaning; rows_base_i  FETCH_ROWS' window
+`include "mr_assert.svh"
 `include "mr_bundles.svh"
 module mr_vector #(
   parameter int N = 1,
@@ -278,6 +279,9 @@ module mr_vector #(
                mv_raddr_i),
       .rdata_o(rdata)
     );
+
+    // The same of the second memory.
+    `MR_ASSERT_ONEHOT0(readers2, {epi_ren2, ld_ren2, kv_ren2, mv_ren_i[1] && mv_rd_grant_o[1]})
   end else begin : gen_no_second
     assign epi_ren         = epi_res_ren_i;
     assign epi_we          = epi_res_we_i;
@@ -302,5 +306,8 @@ module mr_vector #(
     .clk_i(clk_mem_i), .wen_i(rot_we), .waddr_i(rot_waddr), .wdata_i(rot_wdata),
     .ren_i(rot_ren_i), .raddr_i(rot_raddr_i), .rdata_o(rot_rdata_o)
   );
+
+  // A memory of rows has one reader in a cycle; MOVE_ROWS gives way.
+  `MR_ASSERT_ONEHOT0(readers, {epi_ren, ln_res_ren, ld_ren, kv_ren, mv_ren && mv_rd_grant_o[0]})
 
 endmodule

@@ -59,7 +59,7 @@ catcher() { # how a test is called in the test list
     rtl:*) echo "rtl-${1#rtl:}" ;;
     unit:*) echo "unit-test_${1#unit:}" ;;
     gates) echo "unit-test_clk_gate" ;;
-    tinyt) echo "unit-test_train_rtl" ;;
+    tinyt*) echo "unit-test_train_rtl" ;;
     programs | programs-c) echo "programs" ;;
     programs,check) echo "programs-view" ;;
     sim*) echo "selftest on sim:tiny${1#sim}" ;;
@@ -127,6 +127,11 @@ run_unit() { # test; 1: a test of it fails, 127: it died
     done
 }
 
+# A simulator with the RTL's assertions, under the name of the one without, for tests that name it.
+with_view() { # folder of the simulator
+    mkdir -p "$dir/view" && ln -sf "$1/libmillrace-sim-tinyt-view.so" "$dir/view/libmillrace-sim-tinyt.so"
+}
+
 # The unchanged test, once: built by the normal build (make test-mutants sees to that), or here.
 baseline() { # catcher
     case $1 in
@@ -134,6 +139,7 @@ baseline() { # catcher
     unit:*) (cd "$tree" && make_unit "${1#unit:}") && run_unit "${1#unit:}" ;;
     gates) timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     tinyt) timeout "$limit" "$build/unit/test_train_rtl" ;;
+    tinyt,check) with_view "$build/sim/tinyt" && MILLRACE_SIM_DIR=$dir/view timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs | programs-c) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     programs,check) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases view ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
@@ -159,9 +165,9 @@ make_test() { # catcher file
     programs-c)
         $cc $cflags -Itests/programs -o build/test tests/programs/*.c "$2" "$build/libmillrace.a" $libs
         ;;
-    sim* | gates | programs* | tinyt)
+    sim* | gates | programs* | tinyt*)
         local c=tiny view=
-        [ "$1" != tinyt ] || c=tinyt
+        [[ $1 != tinyt* ]] || c=tinyt
         [[ $1 != *,check ]] || view=-view
         make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=$c JOBS=1 build/sim/$c/libmillrace-sim-$c$view.so
         ;;
@@ -174,6 +180,7 @@ run_test() { # catcher
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test selftest --device sim:tiny ;;
     gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     tinyt) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/unit/test_train_rtl" ;;
+    tinyt,check) [ -r build/sim/tinyt/libmillrace-sim-tinyt-view.so ] && with_view "$tree/build/sim/tinyt" && cd "$OLDPWD" && MILLRACE_SIM_DIR=$dir/view timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     programs,check) [ -r build/sim/tiny/libmillrace-sim-tiny-view.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases view ;;
     programs-c) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test cases=$fuzz_cases ;;
