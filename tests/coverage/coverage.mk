@@ -15,7 +15,8 @@ coverage: deps deps-xrt deps-mpi deps-coverage
 	@$(MAKE) --no-print-directory -j$(JOBS) $(COVERAGE)/links all view-sim sim-tinyt view-tinyt xrt-tests \
 	  $(BUILD)/serve/check $(BUILD)/serve/load
 	@$(COVERAGE_MAKE) -j$(JOBS) unit-tests
-	@BENCH_COVERAGE=1 $(MAKE) --no-print-directory BUILD=$(COVERAGE) -j$(JOBS) rtl-benches
+	@BENCH_COVERAGE=1 $(MAKE) --no-print-directory BUILD=$(COVERAGE) -j$(JOBS) rtl-benches \
+	  $(COVERAGE)/rtl/attn@wide/tb $(COVERAGE)/rtl/quant@v64/tb
 	@bash tests/coverage/rtl.sh $(COVERAGE)
 	@BUILD=$(BUILD) bash tests/coverage/host.sh $(COVERAGE)
 	@bash tests/coverage/report.sh $(COVERAGE)

@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A table of folders, and a test a folder: not below its floor in tests/coverage/floors.tsv. Prints TAP.
+# A table of folders, and a test a folder: not below its floor in tests/coverage/floors.tsv. What no bench reaches of
+# rtl/ stands in tests/coverage/unreached.tsv, with its reason. Prints TAP.
 # usage: tests/coverage/report.sh BUILD/coverage (from the root)
 set -u
 dir=$1
-awk -F'[,\t]' '
+# Places by their text: lines move.
+{ while IFS=: read -r file line _; do printf '%s\t%s\n' "$file" "$(sed -n "${line}s/^ *//p" "$file")"; done <"$dir/rtl.txt"; } |
+    sort -u >"$dir/rtl.places"
+awk -F'\t' -v OFS='\t' '!/^#/ { print $1, $2 }' tests/coverage/unreached.tsv | sort -u | diff - "$dir/rtl.places" |
+    sed -n 's/^< /is reached, or is not there: /p; s/^> /is not reached: /p' >"$dir/rtl.diff"
+{
+    awk -F'[,\t]' '
     function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
     FILENAME ~ /floors.tsv$/ { if ($0 !~ /^#/ && NF) { lines_least[$1] = $2; branches_least[$1] = $3 }; next }
     $2 ~ /^[0-9]+$/ { f = folder($1); all[f] += $2; got[f] += $3; ways[f] += $5; taken[f] += $6 }
@@ -20,8 +27,11 @@ awk -F'[,\t]' '
         }
         close("sort | cut -f2-")
         for (f in lines_least) if (!(f in all)) print "not ok N - " f " has a floor and no lines"
-    }' tests/coverage/floors.tsv "$dir"/{host,rtl}.csv | awk '{ sub(/ N /, " " NR " "); print; bad += /^not/ }
-    END { print "1.." NR; exit bad > 0 }'
+    }' tests/coverage/floors.tsv "$dir"/{host,rtl}.csv
+    [ ! -s "$dir/rtl.diff" ] || printf 'not '
+    echo "ok N - what no bench reaches of rtl/ stands in tests/coverage/unreached.tsv, and nothing else does"
+    sed 's/^/# /' "$dir/rtl.diff"
+} | awk '/^#/ { print; next } { sub(/ N /, " " ++n " "); print; bad += /^not/ } END { print "1.." n; exit bad > 0 }'
 status=$?
-echo "# lines that are not reached: $dir/host.txt, $dir/rtl.txt"
+echo "# lines of host/ that are not reached: $dir/host.txt"
 exit $status
