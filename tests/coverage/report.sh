@@ -6,9 +6,10 @@
 set -u
 dir=$1
 # Places by their text: lines move.
-{ while IFS=: read -r file line _; do printf '%s\t%s\n' "$file" "$(sed -n "${line}s/^ *//p" "$file")"; done <"$dir/rtl.txt"; } |
-    sort -u >"$dir/rtl.places"
-awk -F'\t' -v OFS='\t' '!/^#/ { print $1, $2 }' tests/coverage/unreached.tsv | sort -u | diff - "$dir/rtl.places" |
+cut -d: -f1,2 "$dir/rtl.txt" | sort -u | while IFS=: read -r file line; do
+    printf '%s\t%s\n' "$file" "$(sed -n "${line}s/^ *//p" "$file")"
+done | sort >"$dir/rtl.places"
+awk -F'\t' -v OFS='\t' '!/^#/ { print $1, $2 }' tests/coverage/unreached.tsv | sort | diff - "$dir/rtl.places" |
     sed -n 's/^< /is reached, or is not there: /p; s/^> /is not reached: /p' >"$dir/rtl.diff"
 {
     awk -F'[,\t]' '
