@@ -13,6 +13,13 @@ mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs"/*.sum "$logs"/*.time
 export logs
 
+# What failed in a log, with the remarks in front of it.
+failures() {
+    awk '/^[ \t]*#/ { remarks = remarks $0 "\n"; next }
+         /^[ \t]*not ok / { printf "%s%s\n", remarks, $0 }
+         { remarks = "" }' "$1" | head -30
+}
+
 run_one() {
     name=${1%%$'\t'*} cmd=${1#*$'\t'}
     TIMEFORMAT="%R %U %S $name"
@@ -29,11 +36,10 @@ run_one() {
     printf '%-36s %4d passed %3d failed  %4d s\n' "$name" "$p" "$f" "${seconds%.*}"
     if [ "$f" != 0 ]; then
         echo "---- $name: exit status $status; last lines of $logs/$name.log"
-        { grep -E '^[ \t]*not ok ' "$logs/$name.log" | head -10; tail -15 "$logs/$name.log"; } |
-            sed 's/^/    /'
+        { failures "$logs/$name.log"; tail -15 "$logs/$name.log"; } | sed 's/^/    /'
     fi
 }
-export -f run_one
+export -f failures run_one
 
 # "last-" in front of a name: after all others, for what looks at their logs.
 run_all() {
@@ -46,7 +52,7 @@ grep -HE '^[ \t]*ok .*# *[Ss][Kk][Ii][Pp]' "$logs"/*.log | sed -E 's|^.*/([^/]*)
 grep -lv ' 0$' "$logs"/*.sum | while read -r sum; do
     log=${sum%.sum}.log
     echo "failed: $(basename "$sum" .sum)"
-    grep -E '^[ \t]*not ok ' "$log" | head -10 | sed 's/^[ \t]*/    /'
+    failures "$log" | sed 's/^[ \t]*/    /'
 done
 {
     echo '# wall s, processor s, what'

@@ -86,4 +86,18 @@ static inline bool function_level_reset(void)
     return put_file(pci_file("reset"), "1");
 }
 
+// A time-out that judges no slow machine, and one for what is stuck.
+enum { PATIENT_MS = 600000, TIMEOUT_MS = 1500 };
+
+// The time-out is short until a job of `fd` has ended. The driver ends it before it resets the
+// device and gives it others' work again, and a wait goes on until after that: with a short
+// time-out still, a machine that stands still then would make the others late.
+static inline void time_out(int fd)
+{
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    set_parameter("timeout_ms", TIMEOUT_MS);
+    poll(&ended, 1, PATIENT_MS);
+    set_parameter("timeout_ms", PATIENT_MS);
+}
+
 #endif

@@ -7,7 +7,7 @@
 
 // The time-out is short only when a fault that needs it has struck, and while nobody else has work
 // under way that it could judge. The driver looks every half a second.
-enum { TIMEOUT_MS = 1500, PATIENT_MS = 600000, STOP_MS = 300 };
+enum { STOP_MS = 300 };
 enum { RING = MR_PCIE_QUEUES };
 
 // ---- faults that one client meets
@@ -49,9 +49,8 @@ static int trip_given_up(struct client *c, uint32_t seed, bool is_stuck)
     until_struck(1);
     if (!is_stuck)
         other_hold(true);
-    set_parameter("timeout_ms", TIMEOUT_MS);
+    time_out(c->fd);
     got = trip_ends(c, number);
-    set_parameter("timeout_ms", PATIENT_MS);
     other_hold(false);
     return got;
 }
@@ -79,8 +78,8 @@ static void meets_all(const char *name, struct fault *f, int count, int want)
     int ms = (int)((now_ns() - begun) / 1000000);
     uint32_t struck = fault_struck();
     fault_end();
-    // Given up: it may do what it likes with what the program had lent it, else. Where either may come, it is looked at
-    // in both cases, so that the number of checks does not depend on luck.
+    // Given up: it may do what it likes with what the program had lent it, else. Where either may
+    // come, it is looked at in both cases, so that the number of checks does not depend on luck.
     if (got == -EIO || want == EITHER)
         ok(ring_enabled() == (got != -EIO), "%s: its ring %s", name,
            got == -EIO ? "has been stopped before" : "is enabled");
@@ -439,9 +438,8 @@ static void runs(void)
                                   .deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
         bool struck = until_struck(1);
         if (kind)
-            set_parameter("timeout_ms", TIMEOUT_MS);
+            time_out(fd);
         int got = refused(fd, MILLRACE_IOC_WAIT, &w);
-        set_parameter("timeout_ms", PATIENT_MS);
         ok(struck && fault_struck() == 1 &&
                (kind ? got == EIO : got == 0 && w.status == MILLRACE_STATUS_READ),
            "%s: %s, status %u", name, strerror(got), w.status);

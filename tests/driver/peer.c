@@ -12,12 +12,7 @@
 #include "tests/driver/module/peer.h"
 #include "tests/driver/work.h"
 
-enum {
-    MIB = 1 << 20,
-    BOTH = MILLRACE_MAP_READ | MILLRACE_MAP_WRITE,
-    RECOVERY_MS = 1000,
-    PATIENT_MS = 600000
-};
+enum { MIB = 1 << 20, BOTH = MILLRACE_MAP_READ | MILLRACE_MAP_WRITE, RECOVERY_MS = 1000 };
 
 static int open_peer(void)
 {

@@ -19,14 +19,7 @@
 
 // The time-out is short only while the device is stuck, so that whoever works beside waits and is
 // not late, or while nobody does.
-enum {
-    OTHERS = 4,
-    MIB = 1 << 20,
-    TIMEOUT_MS = 1500,
-    PATIENT_MS = 600000,
-    PATIENCE_S = 180,
-    STOP_MS = 300
-};
+enum { OTHERS = 4, MIB = 1 << 20, PATIENCE_S = 180, STOP_MS = 300 };
 enum { PARTS = 8, PART = 4096, BYTES = PARTS * PART, JOBS = 3 };
 
 // The text of a file of the device in sysfs; "" when there is none.
@@ -207,10 +200,8 @@ static int given_up(int fd, uint64_t number)
 {
     struct millrace_wait w = {.job = number, .deadline_ns = -1};
     until_struck(1);
-    set_parameter("timeout_ms", TIMEOUT_MS);
-    int error = refused(fd, MILLRACE_IOC_WAIT, &w);
-    set_parameter("timeout_ms", PATIENT_MS);
-    return error;
+    time_out(fd);
+    return refused(fd, MILLRACE_IOC_WAIT, &w);
 }
 
 static void test_stuck(void)

@@ -9,7 +9,7 @@
 #include "mr_device.h"
 #include "tests/driver/fault.h"
 
-enum { TIMEOUT_MS = 1500, PATIENT_MS = 600000, DEVICE = 4 /* the program's status */ };
+enum { DEVICE = 4 /* the program's status */ };
 #define STATE    "/tmp/state"
 #define MESSAGES "/tmp/messages"
 
