@@ -16,11 +16,9 @@ static bool is_file(const struct cli_option *o)
 static const char *values_of(const struct cli_option *o)
 {
     static char words[256];
-    if (o->kind == CLI_DEVICE) {
-        *words = '\0';
-        for (int i = 0; mr_device_kind(i); i++)
-            (void)snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s",
-                           i ? " " : "", mr_device_kind(i));
+    const char *(*names)(int) = o->kind == CLI_DEVICE ? mr_device_kind : o->names;
+    if (names) {
+        (void)snprintf(words, sizeof words, "%s", mr_names_of(names, " ", " ").text);
         return words;
     }
     if (!o->choices)

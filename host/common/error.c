@@ -42,3 +42,16 @@ int mr_advise(struct mr_error *err, const char *advice)
         (void)snprintf(err->text + n, sizeof err->text - n, "; %s", advice);
     return err->status;
 }
+
+struct mr_names mr_names_of(const char *(*name)(int index), const char *between, const char *last)
+{
+    struct mr_names all = {""};
+    size_t n = 0;
+    for (int i = 0; name(i) && n < sizeof all.text; i++)
+        n += (size_t)snprintf(all.text + n, sizeof all.text - n, "%s%s",
+                              i == 0        ? ""
+                              : name(i + 1) ? between
+                                            : last,
+                              name(i));
+    return all;
+}

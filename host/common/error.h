@@ -24,3 +24,10 @@ int mr_fail_in(struct mr_error *err, const char *fmt, ...) MR_PRINTF(2, 3);
 // is, has no semicolon. Returns err->status. For functions whose callees know what is wrong with a
 // file and not what it is for.
 int mr_advise(struct mr_error *err, const char *advice);
+
+// The names of a list for a message or a help text: "a, b and c", with ", " between and " and "
+// before the last. `name` gives the one of an index, NULL behind the last.
+struct mr_names {
+    char text[256];
+};
+struct mr_names mr_names_of(const char *(*name)(int index), const char *between, const char *last);

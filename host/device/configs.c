@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/error.h"
+
 static const struct mr_config_entry configs[] = {
 #include "mr_configs.inc"
 };
@@ -30,16 +32,13 @@ const struct mr_config_entry *mr_config_named(const char *name)
     return NULL;
 }
 
+static const char *name_of(int index)
+{
+    return index < (int)(sizeof configs / sizeof *configs) ? configs[index].name : NULL;
+}
+
 void mr_config_unknown(char *text, size_t size)
 {
-    const char *name[sizeof configs / sizeof *configs];
-    int n = 0;
-    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
-        name[n++] = configs[i].name;
-    int used = snprintf(text, size, "no such configuration; ");
-    for (int i = 0; i < n && used >= 0 && (size_t)used < size; i++)
-        used += snprintf(text + used, size - (size_t)used, "%s%s", name[i],
-                         i + 1 == n   ? " exist"
-                         : i + 2 == n ? " and "
-                                      : ", ");
+    (void)snprintf(text, size, "no such configuration; %s exist",
+                   mr_names_of(name_of, ", ", " and ").text);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's seam to hardware: a device has memory channels, runs programs
 // (docs/inside/commands.md) and counts what it did. URIs:
-// "sim:[config][,memory=ideal|ddr4-2400|hbm2][,...]", "model:[config]", "xrt:[index][,...]",
+// "sim:[config][,memory=PRESET][,...]", "model:[config]", "xrt:[index][,...]",
 // "pci:[number]"; each with ",capacity=SIZE" for less memory than it has.
 #pragma once
 

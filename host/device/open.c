@@ -10,14 +10,13 @@
 #include "device/units.h"
 #include "device/xrt.h"
 
+#define KIND(scheme, rest, what, open) {scheme, open}
+#define COMMA                          ,
+
 static const struct {
     const char *scheme;
     int (*open)(struct mr_device **, const char *, struct mr_error *);
-} kinds[] = {{"cpu:", NULL},
-             {"model:", mr_device_model_open},
-             {"sim:", mr_device_sim_open},
-             {"xrt:", mr_device_xrt_open},
-             {"pci:", mr_device_pci_open}};
+} kinds[] = {MR_DEVICE_CPU(KIND), MR_DEVICE_ENGINES(KIND, COMMA, COMMA)};
 
 const char *mr_device_kind(int index)
 {

@@ -4,8 +4,17 @@
 
 #include "device/device.h"
 
-// The kinds as URIs begin with them: "sim:" and so on, NULL at the end. "cpu:", which no device is
-// opened for (engine/cpu_backend.h), is one of them.
+// The kinds: K(scheme, what may stand behind it, what it is, function that opens it), and what
+// stands between two and before the last. "cpu:" is another, for which no device is opened
+// (engine/cpu_backend.h).
+#define MR_DEVICE_CPU(K) K("cpu:", "", "fp32", NULL)
+#define MR_DEVICE_ENGINES(K, between, last)                                                        \
+    K("sim:", "[config][,options]", "the RTL, simulated", mr_device_sim_open)                      \
+    between K("model:", "[config]", "the C model: the same bits, faster", mr_device_model_open)    \
+    between K("xrt:", "[index][,options]", "Alveo cards", mr_device_xrt_open)                      \
+    last K("pci:", "[number]", "boards with the driver", mr_device_pci_open)
+
+// All of them as URIs begin with them: "sim:" and so on, NULL at the end.
 const char *mr_device_kind(int index);
 
 // Opens a device by URI; of one with several units (mr_device_units) one. On success the caller

@@ -14,6 +14,7 @@
 #include "device/configs.h"
 #include "device/registers.h"
 #include "device/sim.h"
+#include "sim/memory/dram.h"
 
 enum { WATCHDOG_LOG2 = 24, RUN_SLICE = 1 << 24, LEAST_SLICE = 1 << 10, SETTLE_CYCLES = 1 << 14 };
 
@@ -365,11 +366,11 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
         if (given)
             *given = true;
         else
-            return mr_fail(err, MR_ERR_USAGE,
-                           "sim:%s: '%s' is not an option, or its value is out of range; known are "
-                           "a configuration's name, train, memory=ideal|ddr4-2400|hbm2, seed=N, "
-                           "stalls=0..90 and check",
-                           args, p);
+            return mr_fail(
+                err, MR_ERR_USAGE,
+                "sim:%s: '%s' is not an option, or its value is out of range; known are "
+                "a configuration's name, train, memory=%s, seed=N, stalls=0..90 and check",
+                args, p, mr_names_of(mr_dram_name, "|", "|").text);
     }
     const struct mr_config_entry *c = mr_config_named(config);
     if (!c) {

@@ -54,9 +54,9 @@ static const struct mr_plan_board boards[] = {
      .clock_mhz = 99},
 };
 
-const struct mr_plan_board *mr_plan_board_at(int index)
+const char *mr_plan_board_name(int index)
 {
-    return index >= 0 && index < (int)(sizeof boards / sizeof *boards) ? &boards[index] : NULL;
+    return index >= 0 && index < (int)(sizeof boards / sizeof *boards) ? boards[index].name : NULL;
 }
 
 const struct mr_plan_board *mr_plan_board_named(const char *name)

@@ -36,8 +36,9 @@ static inline double mr_plan_board_free(const struct mr_plan_board *b) // bytes 
     return (b->capacity - b->host) * 0x1p30;
 }
 
+// NULL for an unknown name; and the names by index, NULL behind the last.
 const struct mr_plan_board *mr_plan_board_named(const char *name);
-const struct mr_plan_board *mr_plan_board_at(int index); // NULL behind the last
+const char *mr_plan_board_name(int index);
 
 // MHz of a configuration on a board; either may be NULL, for a geometry that has no name and for no
 // board. A configuration's own clock is one of its family of chips: on another the board's holds.

@@ -19,7 +19,7 @@ struct mr_plan_memory {
     double write_latency; // from the burst's last beat to the response, memory idle
 };
 
-// `preset`: ideal, ddr4-2400, hbm2.
+// `preset`: a name of sim/memory/dram.h.
 int mr_plan_memory_of(struct mr_plan_memory *m, const char *preset, struct mr_error *err);
 
 // The same kind of memory with pins of `pin_rate` beats a cycle.

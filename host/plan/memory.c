@@ -48,8 +48,8 @@ int mr_plan_memory_of(struct mr_plan_memory *m, const char *preset, struct mr_er
 {
     const struct mr_dram_timing *t = mr_dram_preset(preset);
     if (!t)
-        return mr_fail(err, MR_ERR_USAGE,
-                       "memory '%.40s' is not known: there are ideal, ddr4-2400 and hbm2", preset);
+        return mr_fail(err, MR_ERR_USAGE, "memory '%.40s' is not known: there are %s", preset,
+                       mr_names_of(mr_dram_name, ", ", " and ").text);
     double tick = 1.0 / t->ticks_per_cycle;
     *m = (struct mr_plan_memory){
         .pin_rate = (double)t->ticks_per_cycle / t->burst,

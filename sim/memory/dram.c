@@ -88,6 +88,12 @@ const struct mr_dram_timing *mr_dram_preset(const char *name)
     return NULL;
 }
 
+const char *mr_dram_name(int index)
+{
+    return index >= 0 && index < (int)(sizeof presets / sizeof *presets) ? presets[index].name
+                                                                         : NULL;
+}
+
 static inline int64_t later(int64_t a, int64_t b)
 {
     return a > b ? a : b;

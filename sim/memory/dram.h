@@ -53,8 +53,9 @@ struct mr_dram {
     struct mr_dram_bank bank[MR_DRAM_BANKS];
 };
 
-// NULL for an unknown name. Known: "ideal", "ddr4-2400", "hbm2".
+// A preset by its name, NULL for an unknown one; and the names by index, NULL behind the last.
 const struct mr_dram_timing *mr_dram_preset(const char *name);
+const char *mr_dram_name(int index);
 
 void mr_dram_init(struct mr_dram *d, const struct mr_dram_timing *t);
 

@@ -147,9 +147,9 @@ struct mr_mem *mr_mem_open(const struct mr_mem_options *options, struct mr_error
 {
     const struct mr_dram_timing *t = mr_dram_preset(options->preset ? options->preset : "");
     if (!t) {
-        (void)mr_fail(err, MR_ERR_USAGE,
-                      "no memory preset \"%.40s\"; there are ideal, ddr4-2400 and hbm2",
-                      options->preset ? options->preset : "");
+        (void)mr_fail(err, MR_ERR_USAGE, "no memory preset \"%.40s\"; there are %s",
+                      options->preset ? options->preset : "",
+                      mr_names_of(mr_dram_name, ", ", " and ").text);
         return NULL;
     }
     if (options->channels < 1 || options->channels > MR_MEM_MAX_CHANNELS || options->stalls > 90) {

@@ -31,7 +31,7 @@ enum mr_mem_resp {
 };
 
 struct mr_mem_options {
-    const char *preset; // "ideal", "ddr4-2400", "hbm2"
+    const char *preset; // a name of sim/memory/dram.h
     unsigned channels;  // 1..16
     unsigned stalls;    // 0..90: percent of cycles in which a handshake is held back at random,
                         // and bursts get random extra latency; for tests of the device

@@ -30,7 +30,7 @@ extern "C" {
 struct mr_sim; // one simulated device
 
 struct mr_sim_options {
-    const char *preset; // memory: "ideal", "ddr4-2400", "hbm2"
+    const char *preset; // memory: a name of sim/memory/dram.h
     uint64_t seed;      // 0: registers and RAM start as zeros; else at random from this
     unsigned stalls;    // 0..90: percent of memory handshakes held back at random (seed)
     const volatile sig_atomic_t *abort; // run() ends soon after *abort became nonzero; or NULL

@@ -4,14 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/error.h"
+
 enum { INDENT = 24, WIDTH = 96 };
 
 const char *help_of(const struct cli_option *o)
 {
     static char text[1024];
-    if (!o->def)
+    const char *rest = o->help, *at = o->names ? strstr(rest, "%s") : NULL;
+    size_t n = 0;
+    if (at) {
+        n = (size_t)snprintf(text, sizeof text, "%.*s%s", (int)(at - rest), rest,
+                             mr_names_of(o->names, ", ", " or ").text);
+        rest = at + 2;
+    }
+    if (!at && !o->def)
         return o->help;
-    (void)snprintf(text, sizeof text, "%s (default %s)", o->help, o->def);
+    if (n < sizeof text)
+        (void)snprintf(text + n, sizeof text - n, o->def ? "%s (default %s)" : "%s", rest, o->def);
     return text;
 }
 

@@ -6,6 +6,6 @@
 
 void help_print(const struct cli_command *cmd);
 
-// What the option does, with its choices' or numbers' default behind: for all who show it. The text
+// What the option does, with its names and, behind it, its default: for all who show it. The text
 // is good until the next call.
 const char *help_of(const struct cli_option *o);

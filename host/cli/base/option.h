@@ -30,9 +30,11 @@ struct cli_option {
     bool argument;    // not an option, but an argument (struct cli_command.arguments); VALUE is its
                       // name
     enum cli_kind kind;
-    const char *value;    // its name in help texts, one word; NULL of flags
-    const char *help;     // what it does
-    const char *choices;  // "mxint8|mxfp4"; of CLI_TEXT what a shell may offer
+    const char *value;   // its name in help texts, one word; NULL of flags
+    const char *help;    // what it does; the names stand where it has "%s"
+    const char *choices; // "mxint8|mxfp4"; of CLI_TEXT what a shell may offer
+    // Of CLI_TEXT instead: the names of a list that stands elsewhere; NULL behind the last.
+    const char *(*names)(int index);
     double low, high;     // of numbers; both are given, as numbers that a double holds exactly
     const char *def;      // the value without the option, in words of the command line; NULL: zero
     size_t at, size;      // destination in the command's structure (CLI_AT)

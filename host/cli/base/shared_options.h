@@ -3,16 +3,15 @@
 #pragma once
 
 #include "cli/base/cli.h"
+#include "device/open.h"
 #include "model/config.h"
 #include "mr_config_names.h"
 
 // Every device and configuration, for the help texts.
-#define CLI_CONFIGS MR_CONFIG_NAMES(", ", " or ")
-#define CLI_ENGINES                                                                                \
-    "sim:[config][,options] (the RTL, simulated), model:[config] (the C model: the same bits, "    \
-    "faster), xrt:[index][,options] (Alveo cards) or pci:[number] (boards with the driver); "      \
-    "config is " CLI_CONFIGS
-#define CLI_DEVICES "cpu: (fp32), " CLI_ENGINES
+#define CLI_CONFIGS                        MR_CONFIG_NAMES(", ", " or ")
+#define CLI_KIND(scheme, rest, what, open) scheme rest " (" what ")"
+#define CLI_ENGINES                        MR_DEVICE_ENGINES(CLI_KIND, ", ", " or ") "; config is " CLI_CONFIGS
+#define CLI_DEVICES                        MR_DEVICE_CPU(CLI_KIND) ", " CLI_ENGINES
 
 #define CLI_MODEL_OR(HELP, MISSING)                                                                \
     CLI_ROW(CLI_PATH, "model", "PATH", c.model, HELP, .letter = 'm', .missing = MISSING)

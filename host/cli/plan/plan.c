@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "plan/measured.h"
 #include "plan/model.h"
+#include "sim/memory/dram.h"
 
 // ---- what is planned for ------------------------------------------------------------------------
 
@@ -58,13 +59,8 @@ static int take_board(struct plan *p, struct mr_error *err)
     p->board = mr_plan_board_named(p->a->board);
     if (p->board)
         return 0;
-    char list[128] = "";
-    const struct mr_plan_board *b;
-    for (int i = 0; (b = mr_plan_board_at(i)); i++)
-        (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
-                       b->name);
     return mr_fail(err, MR_ERR_USAGE, "board '%.40s' is not known; there are %s", p->a->board,
-                   list);
+                   mr_names_of(mr_plan_board_name, ", ", " and ").text);
 }
 
 static int set_up(struct plan *p, struct mr_error *err)
@@ -352,12 +348,10 @@ static const struct cli_option options[] = {
                 ", ", " or ") ", or n=N,r=R,t=T[,pair] (default sim, or the board's)",
             .choices = MR_CONFIG_NAMES("|", "|") "|" MR_CONFIG_TRAIN_NAMES("|", "|")),
     CLI_ROW(CLI_TEXT, "memory", "M", memory,
-            "ideal, ddr4-2400 or hbm2, one of them a channel (default ddr4-2400, or the board's)",
-            .choices = "ideal|ddr4-2400|hbm2"),
+            "%s, one of them a channel (default ddr4-2400, or the board's)", .names = mr_dram_name),
     CLI_ROW(CLI_TEXT, "board", "B", board,
-            "kv260, u50, u250, u280 or tang-138k: its memory and a configuration for it; says "
-            "whether model and engine fit",
-            .choices = "kv260|u50|u250|u280|tang-138k"),
+            "%s: its memory and a configuration for it; says whether model and engine fit",
+            .names = mr_plan_board_name),
     CLI_ROW_NUMBER(CLI_NUMBER, "clock", "MHZ", clock, 1, 10000,
                    "assumed clock (default 300, or the board's)"),
     CLI_ROW_LIST(CLI_LIST, "positions", "LIST", positions, n_positions,
