@@ -282,6 +282,11 @@ ok plan_says_that_energy_is_not_known grep -q '^  energy     not known: nothing 
 exits plan_scales_no_counts_to_another_family 0 '' plan $demo --board tang-138k --config n=1,r=1,t=16
 ok plan_says_that_nothing_was_counted grep -q 'not counted for GW5AST-138C' "$work/out"
 ok plan_has_no_luts_then test -z "$(grep 'thousand' "$work/out")"
+exits plan_has_no_verdict_in_json_then 0 '"fits": null' plan $demo --board tang-138k --config n=1,r=1,t=16 --json
+ok plan_has_no_engine_that_fits_then grep -q '"holds_engine": null' "$work/out"
+ok plan_counts_no_multipliers_then grep -q '"array_multipliers": null' "$work/out"
+exits plan_says_what_does_not_fit_without_counts 0 '"fits": false' plan $demo --board tang-138k --config n=2,r=1,t=16 --json
+exits plan_says_in_json_that_it_fits 0 '"fits": true' plan $demo --board tang-138k --json
 exits plan_of_another_family_has_the_clock_of_the_board 0 ', 99 MHz assumed$' plan $demo --board tang-138k --config tiny
 "$millrace" plan --help >"$work/help"
 missing=$("$millrace" devices | sed -n 's/^model:\([a-z0-9]*\).*/\1/p' | while read -r c; do sed -n '/--config/,/--memory/p' "$work/help" | grep -qw "$c" || echo "$c"; done)

@@ -164,6 +164,7 @@ static bool holds_model(const struct plan *p)
     return b.weights + b.kv + b.windows <= mr_plan_board_free(p->board);
 }
 
+// Whether nothing that is counted keeps the engine from the board.
 static bool holds_engine(const struct plan *p)
 {
     struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
@@ -249,15 +250,21 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
 
 // ---- board and memory ---------------------------------------------------------------------------
 
+// Null where nothing says no, and not all has been counted.
+static json_t *answer(bool yes, bool counted)
+{
+    return yes && !counted ? json_null() : json_boolean(yes);
+}
+
 json_t *plan_board_json(const struct plan *p, bool holds, bool fits)
 {
     struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
     const struct mr_plan_board *d = p->board;
-    json_t *board =
-        json_pack("{s:s, s:f, s:f, s:i, s:f, s:b, s:b, s:b}", "name", d->name, "memory_bytes",
-                  d->capacity * 0x1p30, "processor_bytes", d->host * 0x1p30, "channels",
-                  d->channels, "link_gb_s", d->link, "holds_model", holds, "holds_engine",
-                  holds_engine(p), "fits", fits && holds_engine(p));
+    json_t *board = json_pack(
+        "{s:s, s:f, s:f, s:i, s:f, s:b, s:o, s:o}", "name", d->name, "memory_bytes",
+        d->capacity * 0x1p30, "processor_bytes", d->host * 0x1p30, "channels", d->channels,
+        "link_gb_s", d->link, "holds_model", holds, "holds_engine",
+        answer(holds_engine(p), c.known), "fits", answer(fits && holds_engine(p), c.known));
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
         struct mr_plan_part part = mr_plan_part_of(d, &c, k);
         if (known(&c, k))
@@ -272,8 +279,9 @@ json_t *plan_needs_json(const struct plan *p)
 {
     struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
     struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->fold, p->board);
-    json_t *o = json_pack("{s:f, s:f, s:f, s:i, s:f, s:s?}", "weight_bytes", b.weights, "kv_bytes",
-                          b.kv, "window_bytes", b.windows, "array_multipliers", c.array_multipliers,
+    json_t *o = json_pack("{s:f, s:f, s:f, s:o, s:f, s:s?}", "weight_bytes", b.weights, "kv_bytes",
+                          b.kv, "window_bytes", b.windows, "array_multipliers",
+                          c.known ? json_integer(c.array_multipliers) : json_null(),
                           "on_chip_bytes", c.on_chip, "counted", c.counted);
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
         json_object_set_new(o, kinds[k].json, known(&c, k) ? json_real(c.use[k]) : json_null());
