@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # The functions of hls/datapath.h as pipelines, made by clang and XLS in BUILD/hls: a vector into each in every cycle,
 # the results against the C++; what Yosys and the timing analyser of tests/synth say of them, which hls/README.md has,
-# too; and faults, which the vectors must show. TAP; BUILD/hls/table.md has the figures.
+# too. TAP; BUILD/hls/table.md has the figures. That the vectors show faults is shown by tests/mutants/run.sh xls.
 # usage, from the root, behind make hls-venv and build/synth/sta: [BUILD=build] [CXX=g++] tests/hls/cores.sh
 set -u
 build=${BUILD:-build} dir=${BUILD:-build}/hls/made cxx=${CXX:-g++}
 names=(add multiply divide root widen quantise)
 limit=3.23 # ns: 300 MHz and 0.10 ns of uncertainty
+python=$build/hls/venv/bin/python
 . tests/synth/netlists.sh
+. tests/hls/build.sh
 n=0 bad=0
 tap() { # status name [log]
     n=$((n + 1))
@@ -22,24 +24,16 @@ finish() {
     echo "1..$n"
     exit $((bad != 0))
 }
-make_bench() { # directory-of-the-Verilog [Verilator's options..]
-    verilator --cc --exe --build -j 2 --prefix Vdut --top-module mr_hls_bench -Wall "${@:2}" --x-assign unique --x-initial unique \
-        -O3 --Mdir "$1/bench" -o tb -CFLAGS "-std=c++20 -O1 -I$PWD -I$PWD/tests/rtl" \
-        -MAKEFLAGS "CXX=$cxx LINK=$cxx OPT_FAST=-O1 OPT_SLOW=-O0" \
-        "$1/mr_hls_pkg.sv" "$1"/mr_hls_[!p]*.sv "$1"/mr_hls_product.sv tests/hls/mr_hls_bench.sv "$PWD/tests/hls/tb.cpp" >"$1/bench.log" 2>&1
-}
-
 rm -rf "$dir" "$build/hls/table.md"
-mkdir -p "$dir/all" "$dir/synth"
-PYTHONDONTWRITEBYTECODE=1 "$build/hls/venv/bin/python" tests/hls/xls/generate.py "$dir/all" "${names[@]}" >"$dir/log" 2>&1
+mkdir -p "$dir/synth"
+make_cores "$dir/all" "${names[@]}" >"$dir/log" 2>&1
 made=$?
 tap $made "clang and XLS make ${#names[@]} functions" "$dir/log"
 [ $made = 0 ] || finish
-cp tests/hls/xls/mr_hls_product.sv "$dir/all/"
 
 # ---- vectors ------------------------------------------------------------------------------------------------------
-make_bench "$dir/all"
-tap $? "verilator -Wall: all of them, with their bench" "$dir/all/bench.log"
+make_bench "$dir/all" "$PWD" >"$dir/bench.log" 2>&1
+tap $? "verilator -Wall: all of them, with their bench" "$dir/bench.log"
 "$dir/all/bench/tb" >"$dir/vectors" 2>&1
 status=$?
 while IFS= read -r line; do
@@ -78,22 +72,4 @@ cp "$dir/table" "$build/hls/table.md"
 grep -vxFf hls/README.md "$dir/table" >"$dir/differs"
 [ $? = 1 ]
 tap $? "hls/README.md has these figures" "$dir/differs"
-
-# ---- faults -------------------------------------------------------------------------------------------------------
-mutant() { # name file sed
-    local at=$dir/mutant
-    rm -rf "$at" && mkdir "$at" && cp "$dir"/all/*.sv "$at/" && sed -i "$3" "$at/$2"
-    if cmp -s "$dir/all/$2" "$at/$2"; then
-        tap 1 "mutant: $1 (the expression changes nothing in $2)"
-    elif ! make_bench "$at" -Wno-fatal; then
-        tap 1 "mutant: $1 (does not build)" "$at/bench.log"
-    else
-        "$at/bench/tb" --cases 100000 >"$at/log" 2>&1
-        [ $? != 0 ] && grep -q '^not ok ' "$at/log"
-        tap $? "mutant: $1 is caught by the vectors" "$at/log"
-    fi
-}
-mutant 'the highest bit of a multiplier is lost' mr_hls_product.sv "s/{24'd0, b_i}/{25'd0, b_i[15:0]}/"
-mutant 'a NaN of another kind' mr_hls_add.sv "s/32'h7fc0_0000/32'h7fc0_0001/"
-mutant 'a core takes a cycle less than the package says' mr_hls_pkg.sv 's/MULTIPLY_LAT = 6/MULTIPLY_LAT = 5/'
 finish

@@ -18,5 +18,6 @@ hls-venv:
 	@tests/tools/venv.sh $(BUILD)/hls/venv tests/hls/xls/requirements.txt test-hls
 ## test-hls: hls/datapath.h as pipelines by clang and XLS (PyPI): a million vectors for each, estimated MHz
 test-hls: hls-venv $(BUILD)/synth/sta
-	@printf 'hls-cores\tBUILD=$(BUILD) CXX=$(SIM_CXX) bash tests/hls/cores.sh\n' >$(BUILD)/test-hls-list
+	@{ printf 'hls-cores\tBUILD=$(BUILD) CXX=$(SIM_CXX) bash tests/hls/cores.sh\n'; \
+	   printf 'mutants-xls\tBUILD=$(BUILD) SIM_CXX=$(SIM_CXX) tests/mutants/run.sh xls\n'; } >$(BUILD)/test-hls-list
 	@tests/run.sh $(BUILD)/test-hls-list $(BUILD)/test-hls 1; status=$$?; cat $(BUILD)/hls/table.md; exit $$status

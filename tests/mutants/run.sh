@@ -3,7 +3,7 @@
 # Do the tests notice a fault? Each mutant of tests/mutants/table.tsv is one changed line of the RTL or the host, built in
 # a copy of the sources; the test named beside it must be green without it and red with it. TAP on stdout.
 # usage: [BUILD=build] tests/mutants/run.sh [WORD]   (from the root; WORD: only mutants with it in
-# their name, or whose catcher begins with it; without, all but those that make test runs)
+# their name, or whose catcher begins with it; without, all but those that make test or make test-hls runs)
 #        tests/mutants/run.sh --quick FOLDER [WORD]   (of files in FOLDER, those that make test runs: tests.tsv)
 #        tests/mutants/run.sh --folders   (of those)
 #        tests/mutants/run.sh --check   (builds nothing: does each still apply, and has its catcher?)
@@ -12,6 +12,8 @@ set -uo pipefail
 check='' folder='' only=${1:-}
 declare -A tests # of a unit test, those that must notice
 while IFS=$'\t' read -r name names; do tests[$name]=$names; done < <(grep -v '^#' tests/mutants/tests.tsv)
+# Those that need XLS; make test-hls has it, and runs them.
+is_xls() { [ "$1" = xls ]; }
 is_quick() { [[ $1 = unit:* && -n ${tests[${1#unit:}]:-} ]]; } # catcher
 case $only in
 --check) check=yes only='' ;;
@@ -24,6 +26,7 @@ esac
 build=$(realpath "${BUILD:-build}")
 cxx=${SIM_CXX:-$(command -v clang++-19 || echo g++)}
 cc=${CC:-gcc}
+python=$build/hls/venv/bin/python
 dir=$build/mutants/${folder//\//-}
 tree=$dir/tree
 cli_libs=${CLI_LIBS:--ledit -lmicrohttpd -lhdf5_serial -lzstd -lyaml}
@@ -37,10 +40,10 @@ if [ -z "$check" ]; then
     rm -rf "$tree"
     mkdir -p "$tree/build/gen" "$tree/tests/synth"
     cp -r rtl host hls sim driver Makefile "$tree/"
-    cp -r tests/rtl tests/unit tests/programs tests/driver tests/reference tests/mutants tests/tests.mk "$tree/tests/"
+    cp -r tests/rtl tests/hls tests/unit tests/programs tests/driver tests/reference tests/mutants tests/tests.mk "$tree/tests/"
     cp tests/synth/dsp48e2.v "$tree/tests/synth/"
-    cp -rp "$build"/gen/* "$tree/build/gen/"
-    [ -n "$folder" ] || { mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"; }
+    is_xls "$only" || cp -rp "$build"/gen/* "$tree/build/gen/"
+    [ -n "$folder" ] || is_xls "$only" || { mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"; }
     # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
     sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/*.txt
 fi
@@ -62,6 +65,7 @@ catcher() { # how a test is called in the test list
     tinyt*) echo "unit-test_train_rtl" ;;
     programs | programs-c) echo "programs" ;;
     programs,check) echo "programs-view" ;;
+    xls) echo "hls-cores" ;;
     sim*) echo "selftest on sim:tiny${1#sim}" ;;
     *) echo "selftest on sim:tiny" ;;
     esac
@@ -72,6 +76,7 @@ has_catcher() { # catcher
     case $1 in
     rtl:*) grep -qs "^${b#*@} " tests/rtl/*/"${b%@*}.txt" ;;
     unit:*) compgen -G "tests/unit/*/test_$b.c" >/dev/null ;;
+    xls) [ -e tests/hls/tb.cpp ] ;;
     esac
 }
 
@@ -142,6 +147,7 @@ baseline() { # catcher
     tinyt,check) with_view "$build/sim/tinyt" && MILLRACE_SIM_DIR=$dir/view timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs | programs-c) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     programs,check) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases view ;;
+    xls) timeout "$limit" "$build/hls/made/all/bench/tb" --cases 100000 ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
     sim*) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device "sim:tiny${1#sim}" ;;
     esac >"$dir/baseline.log" 2>&1
@@ -157,6 +163,10 @@ make_test() { # catcher file
             CXX=$cxx tests/rtl/build.sh "${b%@*}" "${b#*@}"
         ;;
     unit:*) make_unit "${1#unit:}" "$2" ;;
+    xls) # the C++ that it compares with is the unchanged one
+        rm -rf build/hls &&
+            (. tests/hls/build.sh && make_cores build/hls && make_bench build/hls "$OLDPWD" -Wno-fatal)
+        ;;
     device:)
         $cc $cflags -c -o build/mutant.o "$2" &&
             $cc -o build/test "$build"/obj/host/{cli,cli/*,serve,data,config}/*.o build/mutant.o "$build/libmillrace.a" \
@@ -177,6 +187,7 @@ run_test() { # catcher
     case $1 in
     rtl:*) timeout "$limit" "build/rtl/${1#rtl:}/tb" ;;
     unit:*) cd "$OLDPWD" && run_unit "${1#unit:}" ;;
+    xls) timeout "$limit" build/hls/bench/tb --cases 100000 ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test selftest --device sim:tiny ;;
     gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     tinyt) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/unit/test_train_rtl" ;;
@@ -194,7 +205,7 @@ mutant() { # name file sed catcher [assertion]
     [[ $name == *"$only"* || $by == "$only"* ]] || return 0
     if [ -n "$folder" ]; then
         [ "${file%/*}" = "$folder" ] && is_quick "$by" || return 0
-    elif [ -z "$check$only" ] && is_quick "$by"; then
+    elif [ -z "$check$only" ] && { is_quick "$by" || is_xls "$by"; }; then
         return 0
     fi
     if [ -n "$check" ]; then
