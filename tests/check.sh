@@ -138,7 +138,7 @@ git rev-parse -q --verify "$base^{commit}" >/dev/null ||
     { echo "make check: BASE=$base is no revision of this repository" >&2; exit 1; }
 mapfile -t files < <({ git diff --name-only "$base"; git ls-files --others --exclude-standard; } | sort -u)
 echo "check: ${#files[@]} files differ from $base; libraries, program and sim:tiny are built first"
-make --no-print-directory -s -j"$jobs" all view-tiny "$build/test-list" || exit 1
+make --no-print-directory -s -j"$jobs" all view-tiny "$build/test-list" "$build/mutant-list" || exit 1
 
 run() { # name command
     printf '%s\t%s\n' "$1" "$2" >"$dir/list"
@@ -151,7 +151,7 @@ left=()
 concerned "${files[@]}"
 while read -r suite; do
     [ "$suite" != lint-quick ] || continue
-    command=$(awk -F'\t' -v s="$suite" '$1 == s { print $2 }' "$build/test-list")
+    command=$(awk -F'\t' -v s="$suite" '$1 == s { print $2 }' "$build/test-list" "$build/mutant-list")
     if [ -z "$command" ] || [ $((SECONDS - start)) -ge "$limit" ]; then
         left+=("$suite")
         continue

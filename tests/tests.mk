@@ -109,7 +109,7 @@ unit-tests: $(UNIT_BIN) $(BUILD)/san/millrace
 
 $(BUILD)/test-list: FORCE
 	@mkdir -p $(@D)
-	@{ printf 'lint\tBUILD=$(BUILD) tests/lint/run.sh\n'; \
+	@{ printf 'lint\tBUILD=$(BUILD) tests/lint/run.sh some\n'; \
 	   for t in $(UNIT_BIN); do printf 'unit-%s\tCMOCKA_MESSAGE_OUTPUT=TAP %s\n' $$(basename $$t) $$t; done; \
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
 	   printf 'docs\tBUILD=$(BUILD) SIM_CXX="$(SIM_CXX)" MARCH="$(MARCH)" CC="$(CC)" bash tests/docs/run.sh quick\n'; \
@@ -131,12 +131,16 @@ $(BUILD)/test-list: FORCE
 	   printf 'driver\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/driver/run.sh quick\n'; \
 	   printf 'driver-uapi\tbash tests/driver/abi/run.sh\n'; \
 	   for s in check package; do printf 'driver-%s\tBUILD=$(BUILD) KDIR=$(KDIR) bash tests/driver/%s.sh quick\n' $$s $$s; done; \
-	   for f in $$(tests/mutants/run.sh --folders); do printf 'mutants-%s\tBUILD=$(BUILD) tests/mutants/run.sh --quick %s\n' $${f##*/} $$f; done; \
 	   printf 'last-bad-input\tbash tests/tools/bad-input.sh $(BUILD)/test\n'; \
 	   for s in tests/e2e/*.sh; do n=$$(basename $$s .sh); cli=$(MILLRACE); \
 	     case " $(SAN_E2E) " in *" $$n "*) cli=$(BUILD)/san/millrace ;; esac; \
 	     printf 'e2e-%s\tMILLRACE=%s BUILD=$(BUILD) bash %s\n' $$n $$cli $$s; done; \
 	   true; } >$@
+# Mutants of unit tests, a suite a folder: make check runs those of what has changed, make test-mutants all.
+$(BUILD)/mutant-list: FORCE
+	@mkdir -p $(@D)
+	@for f in $$(tests/mutants/run.sh --folders); do \
+	   printf 'mutants-%s\tBUILD=$(BUILD) tests/mutants/run.sh --quick %s\n' $${f##*/} $$f; done >$@
 FORCE:
 
 ## test: everything that must hold, in minutes; ends with "N passed, N failed"

@@ -11,7 +11,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test debug memory mutants xrt driver synth timing timing-u280t timing-u280 timing-u250 timing-u50 timing-sim timing-kv260 timing-tinyt timing-u50t netlist cards programs1 programs2 programs3 programs4 sweep plan gates train whole fuzz planted benches serve pack24 accuracy waves formal docs fp coverage dist interop"
+all="prepare test lint debug memory mutants xrt driver synth timing timing-u280t timing-u280 timing-u250 timing-u50 timing-sim timing-kv260 timing-tinyt timing-u50t netlist cards programs1 programs2 programs3 programs4 sweep plan gates train whole fuzz planted benches serve pack24 accuracy waves formal docs fp coverage dist interop"
 result=${RESULT:-docs/results/test-full.txt}
 # Changes that are not checked in are shown by a plus.
 revision=$(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- . ':!docs/results' || echo +)
@@ -21,6 +21,7 @@ goal() {
     case $1 in
         prepare) echo full-prepare ;;
         test) echo test ;;
+        lint) echo lint ;;
         benches) echo full-benches ;;
         memory) echo full-memory ;;
         sweep) echo full-sweep ;;

@@ -26,7 +26,7 @@ sources() { # part: where the files are that its result depends on, apart from i
         accuracy) echo "$host tests/unit models" ;;
         prepare) echo "$devices tests/rtl tests/unit tests/programs tests/full" ;;
         dist) echo "$devices driver models tests/full" ;;
-        docs | test) echo ". :!CHANGELOG.md :!SECURITY.md :!.github :!.ci" ;;
+        docs | test | lint) echo ". :!CHANGELOG.md :!SECURITY.md :!.github :!.ci" ;;
         *) echo "$devices tests" ;;
     esac
 }

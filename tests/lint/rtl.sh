@@ -3,7 +3,8 @@
 # A part of run.sh, which sources it: the RTL in Verilator, Icarus and Yosys.
 
 # ---- Verilator: every warning. In every configuration the Vitis kernel, with the engine inside, and the
-# simulator's ports around it.
+# simulator's ports around it; of some, the smallest without and with training, and the largest.
+[ "$how" != some ] || configs='tiny tinyt u280t'
 kernel() { # config [ports]
     local ports=${2:-rtl/spec/core_ports.def}
     gen() { awk -v config="$1" -v out="$2" -f rtl/kernel/gen_kernel.awk -f rtl/kernel/gen_update.awk rtl/spec/configs.def rtl/spec/kernel.def "$ports"; }

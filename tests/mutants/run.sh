@@ -3,8 +3,8 @@
 # Do the tests notice a fault? Each mutant of tests/mutants/table.tsv is one changed line of the RTL or the host, built in
 # a copy of the sources; the test named beside it must be green without it and red with it. TAP on stdout.
 # usage: [BUILD=build] tests/mutants/run.sh [WORD]   (from the root; WORD: only mutants with it in
-# their name, or whose catcher begins with it; without, all but those that make test or make test-hls runs)
-#        tests/mutants/run.sh --quick FOLDER [WORD]   (of files in FOLDER, those that make test runs: tests.tsv)
+# their name, or whose catcher begins with it; without, all but those that --quick or make test-hls runs)
+#        tests/mutants/run.sh --quick FOLDER [WORD]   (of files in FOLDER, those of tests.tsv, which take seconds)
 #        tests/mutants/run.sh --folders   (of those)
 #        tests/mutants/run.sh --check   (builds nothing: does each still apply, and has its catcher?)
 # A mutant that does not change its file, or does not build, has not been caught.
