@@ -132,6 +132,27 @@ bool mr_path_same(const char *a, const char *b)
     return same;
 }
 
+bool mr_program_path(char *path, size_t size)
+{
+    ssize_t n = readlink("/proc/self/exe", path, size);
+    if (n <= 0 || (size_t)n >= size) // it ends no string, and cuts what is too long
+        return false;
+    path[n] = 0;
+    return true;
+}
+
+bool mr_program_beside(char *path, size_t size, const char *rest)
+{
+    if (!mr_program_path(path, size))
+        return false;
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return false;
+    size_t room = size - (size_t)(slash - path);
+    int n = snprintf(slash, room, "%s", rest);
+    return n >= 0 && (size_t)n < room;
+}
+
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;

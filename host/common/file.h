@@ -34,5 +34,11 @@ char *mr_path_join(const char *dir, const char *name, struct mr_error *err);
 // it lies in need exist.
 bool mr_path_same(const char *a, const char *b);
 
+// The running program's own file; false where the system does not say or `path` is too short.
+bool mr_program_path(char *path, size_t size);
+
+// The same of what lies beside it: its directory with `rest` behind, as "/name" or "/../name".
+bool mr_program_beside(char *path, size_t size, const char *rest);
+
 // Removes a directory with all that is in it, as far as that is possible.
 void mr_remove_tree(const char *path);

@@ -10,6 +10,7 @@
 
 #include "cmodel/memory.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "device/check.h"
 #include "device/configs.h"
 #include "device/registers.h"
@@ -86,11 +87,8 @@ static int load(struct sim_device *d, struct mr_error *err)
     char file[4096];
     const char *dir = getenv("MILLRACE_SIM_DIR");
     bool found = dir && try_path(d, dir, "");
-    ssize_t n = readlink("/proc/self/exe", file, sizeof file - 1);
-    if (!found && n > 0) {
-        file[n] = 0;
+    if (!found && mr_program_path(file, sizeof file))
         found = search_from(d, file);
-    }
     Dl_info at; // of libmillrace.so where the program is another's, such as python3
     if (!found && dladdr((void *)&mr_device_sim_open, &at) && at.dli_fname &&
         realpath(at.dli_fname, file))

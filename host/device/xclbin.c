@@ -26,9 +26,9 @@ static uint64_t u64(const unsigned char *p)
     return v;
 }
 
-static bool readable(char *path, size_t size, const char *dir, const char *name)
+static bool readable(char *path, size_t size, const char *name)
 {
-    int n = snprintf(path, size, "%s%s", dir, name);
+    int n = snprintf(path, size, "%s", name);
     return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
@@ -36,19 +36,13 @@ int mr_xclbin_find(char *path, size_t size, const char *uri, struct mr_error *er
 {
     static const char *const built[] = {"/xrt/millrace-sim.xclbin", "/xrt/millrace-tiny.xclbin"};
     const char *name = getenv("MILLRACE_XCLBIN");
-    char exe[4096 - 64];
     if (name && *name)
-        return readable(path, size, "", name)
+        return readable(path, size, name)
                    ? 0
                    : mr_fail(err, MR_ERR_IO, "%.300s: cannot be read; MILLRACE_XCLBIN names it",
                              name);
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(exe, '/');
-    if (slash)
-        *slash = 0;
-    for (size_t i = 0; slash && mr_xrt_emulated() && i < sizeof built / sizeof *built; i++)
-        if (readable(path, size, exe, built[i]))
+    for (size_t i = 0; mr_xrt_emulated() && i < sizeof built / sizeof *built; i++)
+        if (mr_program_beside(path, size, built[i]) && access(path, R_OK) == 0)
             return 0;
     return mr_fail(err, MR_ERR_DEVICE,
                    "%s: name the xclbin in MILLRACE_XCLBIN ('make xclbin PLATFORM=...' builds one "

@@ -439,10 +439,6 @@ void mr_xrt_emulation_leave(bool opened, bool closed)
         return;
     (void)on_exit(at_exit, (void *)(intptr_t)getpid()); // before what XRT has registered meanwhile
     handle_crashes(); // the shim has put its own handlers in place, and a log beside the program
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
-    char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
-    if (slash) {
-        strcpy(slash + 1, "emulation_debug.log");
+    if (mr_program_beside(path, sizeof path, "/emulation_debug.log"))
         (void)unlink(path);
-    }
 }

@@ -174,11 +174,13 @@ static int serve(struct server *s, struct mr_error *err)
 
 static const struct mr_sim_api *load(struct mr_error *err)
 {
-    static const char name[] = "libmillrace-kernel.so";
     char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof name - 1);
-    char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
-    strcpy(slash ? slash + 1 : path, name);
+    if (!mr_program_beside(path, sizeof path, "/libmillrace-kernel.so")) {
+        (void)mr_fail(err, MR_ERR_IO,
+                      "cannot read the emulator's own path from /proc/self/exe; "
+                      "mount /proc");
+        return NULL;
+    }
     void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     mr_sim_get_api_fn *get = NULL;
     if (so)

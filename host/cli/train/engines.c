@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/base/cli.h"
+#include "common/file.h"
 #include "mpi/ranks_mpi.h"
 
 // What Open MPI tells its processes; 0 if it has not started this one.
@@ -68,17 +69,12 @@ int engines_device(const char *list, int rank, int count, char **device, struct 
 // look for its symbols.
 static void *open_module(void)
 {
-    static const char *const places[] = {"/", "/../", "/../lib/millrace/"};
-    char path[4096 + 64];
-    ssize_t n = readlink("/proc/self/exe", path, 4096);
-    size_t dir = n > 0 ? (size_t)n - 1 : 0; // readlink ends no string
-    while (dir > 0 && path[dir] != '/')
-        dir--;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        (void)snprintf(path + dir, sizeof path - dir, "%s" MR_MPI_LIBRARY, places[i]);
-        if (access(path, R_OK) == 0)
+    static const char *const places[] = {"/" MR_MPI_LIBRARY, "/../" MR_MPI_LIBRARY,
+                                         "/../lib/millrace/" MR_MPI_LIBRARY};
+    char path[4096];
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (mr_program_beside(path, sizeof path, places[i]) && access(path, R_OK) == 0)
             return dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
-    }
     return dlopen(MR_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
 }
 

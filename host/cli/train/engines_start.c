@@ -183,13 +183,11 @@ static void become_mpirun(int count, const char *hosts, char **words, int out)
     const char *const options[] = {"mpirun", "--oversubscribe",           "--bind-to", "none", "-n",
                                    number,   hosts ? "--hostfile" : NULL, hosts};
     size_t n = 0, own = 0;
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     while (words[own])
         own++;
     const char **argv = calloc(own + WORDS, sizeof *argv);
-    if (length <= 0 || !argv)
+    if (!argv || !mr_program_path(program, sizeof program))
         _exit(NOT_FOUND);
-    program[length] = 0;
     (void)snprintf(number, sizeof number, "%d", count);
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i])
