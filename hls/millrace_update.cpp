@@ -137,10 +137,19 @@ void quantise_tile(const new_tile &tile, uint32_t row, uint32_t col, sections &d
 
 // ---- a job --------------------------------------------------------------------------------------
 
-void update_patch(const mr_update_job &job, const factors &f, const mr_beat *old_state,
-                  const mr_beat *gradients, mr_beat *new_state, mr_quad *w_vectors,
-                  uint32_t channels, uint64_t w_channel, sections &down, sections &along)
+// What is done to a patch, and over how many channels the streams are dealt, so far apart. Numbers
+// alone: Vitis wants pointers to memory as parameters.
+struct work {
+    mr_update_job job;
+    factors f;
+    uint32_t channels;
+    uint64_t w_channel, wt_channel;
+};
+
+void update_patch(const work &of, const mr_beat *old_state, const mr_beat *gradients,
+                  mr_beat *new_state, mr_quad *w_vectors, sections &down, sections &along)
 {
+    const mr_update_job &job = of.job;
     uint32_t count = job.kind == MR_UPDATE_HEADERS ? 0 : job.rows * job.cols;
     uint32_t wide = job.cols < TILE_COLS ? 1 : job.cols / TILE_COLS;
     for (uint32_t k = 0; k * TILE < count; k++) {
@@ -159,27 +168,29 @@ void update_patch(const mr_update_job &job, const factors &f, const mr_beat *old
         uint32_t left = count - k * TILE, n = left < TILE ? left : TILE;
         load(old_state + job.from + k * TILE_BEATS, gradients + job.gradients + k * TILE / WORDS, n,
              in);
-        compute(f, job.unit, n, in, out);
+        compute(of.f, job.unit, n, in, out);
         store(out, n, new_state + job.to + k * TILE_BEATS);
         if (job.kind == MR_UPDATE_PATCH)
             quantise_tile(out, k / wide * TILE_ROWS, k % wide * TILE_COLS, down, along);
         if (job.kind == MR_UPDATE_VECTOR)
-            put_vector(out.w, n, k * TILE, job.down, channels, w_channel, w_vectors);
+            put_vector(out.w, n, k * TILE, job.down, of.channels, of.w_channel, w_vectors);
     }
 }
 
 // What a job puts into one of the streams.
-void put_side(const mr_update_job &job, bool is_down, const sections &s, uint32_t channels,
-              const uint64_t channel[2], mr_beat *w, mr_beat *wt, uint8_t (*top)[MR_STREAM_TOPS])
+void put_side(const work &of, bool is_down, const sections &s, mr_beat *w, mr_beat *wt,
+              uint8_t (*top)[MR_STREAM_TOPS])
 {
+    const mr_update_job &job = of.job;
     const mr_stream_side &to = is_down ? job.down : job.along;
     mr_beat *stream = to.turned ? wt : w;
+    uint64_t channel = to.turned ? of.wt_channel : of.w_channel;
     uint32_t turned = to.turned ? 1 : 0, cols = is_down ? job.cols : job.rows;
     if (job.kind == MR_UPDATE_PATCH)
-        put_sections(s, to, cols, (is_down ? job.rows : job.cols) / BLOCK, channels,
-                     channel[turned], stream, top[turned]);
+        put_sections(s, to, cols, (is_down ? job.rows : job.cols) / BLOCK, of.channels, channel,
+                     stream, top[turned]);
     if (job.kind == MR_UPDATE_HEADERS && is_down)
-        put_headers(to, cols, channels, channel[turned], stream, top[turned]);
+        put_headers(to, cols, of.channels, channel, stream, top[turned]);
 }
 
 } // namespace
@@ -205,13 +216,12 @@ extern "C" void millrace_update(const mr_update_job *jobs, const mr_beat *old_st
 #pragma HLS ARRAY_PARTITION variable = along.element cyclic factor = 64 dim = 2
 #pragma HLS ARRAY_PARTITION variable = down.code complete dim = 2
 #pragma HLS ARRAY_PARTITION variable = along.code complete dim = 2
-    const uint64_t channel[2] = {w_channel, wt_channel};
     for (uint32_t i = 0; i < count; i++) {
         mr_update_job job = jobs[i];
         factors f = {scale, keep1, add1, keep2, add2, root, epsilon, rate, job.decays ? decay : 0U};
-        update_patch(job, f, old_state, gradients, new_state, w_vectors, channels, w_channel, down,
-                     along);
-        put_side(job, true, down, channels, channel, w, wt, top);
-        put_side(job, false, along, channels, channel, w, wt, top);
+        work of = {job, f, channels, w_channel, wt_channel};
+        update_patch(of, old_state, gradients, new_state, w_vectors, down, along);
+        put_side(of, true, down, w, wt, top);
+        put_side(of, false, along, w, wt, top);
     }
 }

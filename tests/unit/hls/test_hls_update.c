@@ -20,15 +20,21 @@
 
 mr_update_kernel millrace_update_1, millrace_update_2, millrace_update_4, millrace_update_16;
 
+// What a kernel reads and writes; the streams are dealt to the channels, `apart` beats each.
+struct buffers {
+    const void *old_state, *gradients;
+    void *new_state, *stream[2];
+    uint32_t channels;
+    uint64_t apart[2];
+};
+
 static void run(mr_update_kernel *kernel, const struct mr_update_job *jobs, size_t count,
-                const void *old_state, const void *gradients, void *new_state,
-                void *const stream[2], uint32_t channels, const uint64_t channel[2],
-                const struct mr_update_factors *a, float decay)
+                const struct buffers *b, const struct mr_update_factors *a)
 {
-    kernel(jobs, old_state, gradients, new_state, stream[0], stream[0], stream[1], (uint32_t)count,
-           channels, channel[0], channel[1], mr_bits(a->scale), mr_bits(a->keep1), mr_bits(a->add1),
-           mr_bits(a->keep2), mr_bits(a->add2), mr_bits(a->root), mr_bits(a->epsilon),
-           mr_bits(a->rate), mr_bits(decay));
+    kernel(jobs, b->old_state, b->gradients, b->new_state, b->stream[0], b->stream[0], b->stream[1],
+           (uint32_t)count, b->channels, b->apart[0], b->apart[1], mr_bits(a->scale),
+           mr_bits(a->keep1), mr_bits(a->add1), mr_bits(a->keep2), mr_bits(a->add2),
+           mr_bits(a->root), mr_bits(a->epsilon), mr_bits(a->rate), mr_bits(a->decay));
 }
 
 // ---- arithmetic ---------------------------------------------------------------------------------
@@ -89,8 +95,9 @@ static void numbers_of_round(mr_update_kernel *kernel, uint64_t r)
         g[e] = e % 97 == 5 ? INT32_MIN : e % 97 == 6 ? INT32_MAX : g[e];
     }
     memcpy(want, state, sizeof want);
-    run(kernel, &job, 1, state, g, state, (void *const[2]){NULL, NULL}, 1,
-        (const uint64_t[2]){0, 0}, &a, a.decay);
+    run(kernel, &job, 1,
+        &(struct buffers){.old_state = state, .gradients = g, .new_state = state, .channels = 1},
+        &a);
     a.decay = job.decays ? a.decay : 0;
     for (size_t e = 0, n; e < ELEMENTS; e += n) {
         float *tile = want + 3 * e;
@@ -178,23 +185,25 @@ static void same_step(const struct mr_store *s, const struct mr_volume *v, const
     check(mr_update_jobs_make(&jobs, &s->layout, o, b->unit, way.channels, old_at, new_at, &err),
           &err);
     assert_true(jobs.count <= jobs.room);
-    void *state = allocate(1, v->size[MR_V_STATE]), *want = tiles_of(s, v), *stream[2], *streams[2];
-    uint64_t apart[2];
+    void *want = tiles_of(s, v), *streams[2];
+    struct buffers to = {.old_state = b->state,
+                         .gradients = b->gradients,
+                         .new_state = allocate(1, v->size[MR_V_STATE]),
+                         .channels = (uint32_t)way.channels};
     for (int k = 0; k < 2; k++) {
-        apart[k] = jobs.beats[k] + 3;
-        stream[k] = allocate((size_t)way.channels, apart[k] * MR_BEAT);
-        streams[k] = dealt(s, k, way.channels, apart[k]);
+        to.apart[k] = jobs.beats[k] + 3;
+        to.stream[k] = allocate((size_t)way.channels, to.apart[k] * MR_BEAT);
+        streams[k] = dealt(s, k, way.channels, to.apart[k]);
     }
-    run(way.kernel, jobs.job, jobs.count, b->state, b->gradients, state, stream,
-        (uint32_t)way.channels, apart, a, a->decay);
-    compare(state, want, v->size[MR_V_STATE], "the state", way.channels);
+    run(way.kernel, jobs.job, jobs.count, &to, a);
+    compare(to.new_state, want, v->size[MR_V_STATE], "the state", way.channels);
     for (int k = 0; k < 2; k++) {
-        compare(stream[k], streams[k], apart[k] * (uint64_t)way.channels * MR_BEAT, k ? "Wt" : "W",
+        compare(to.stream[k], streams[k], to.apart[k] * to.channels * MR_BEAT, k ? "Wt" : "W",
                 way.channels);
-        free(stream[k]);
+        free(to.stream[k]);
         free(streams[k]);
     }
-    free(state);
+    free(to.new_state);
     free(want);
     mr_update_jobs_free(&jobs);
 }
