@@ -451,6 +451,8 @@ module mr_attn #(
     end
   end
 
+  `MR_ASSERT(a_state, a_state_q <= A_WRITE)
+  `MR_ASSERT(b_state, b_state_q <= B_OUT)
   `MR_ASSERT(counters, $onehot({cnt_busy_o, cnt_wait_kv_o, cnt_idle_o}))
 
 endmodule

@@ -296,6 +296,7 @@ module mr_attn_plan #(
     assign g_lane_o = '0;
   end
 
+  `MR_ASSERT(state, state_q <= PM_GROUP)
   `MR_ASSERT(start, !start_i || idle_o)
   `MR_ASSERT_STABLE(group, g_valid_o, g_ready_i, {g_tok_o, g_zero_o, g_lane_o, g_nr_o, g_pos_o,
                     g_positions_o, g_hg_o, g_words_o, g_word0_o, g_sc_beats_o, g_sc_first_o})

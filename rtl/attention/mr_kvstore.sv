@@ -395,6 +395,7 @@ module mr_kvstore #(
   assign err_code_o  = mr_pkg::DEVERR_WINDOW[7:0];
   assign err_addr_o  = err_addr_q;
 
+  `MR_ASSERT(state, state_q <= S_WAIT)
   `MR_ASSERT_COUNT(jobs, jobs_q, job_fire, job_done_i, 65535)
   `MR_ASSERT(codes, state_q != S_CODES || fill_q <= 6'd32)
 

@@ -309,6 +309,7 @@ module mr_writer #(
   assign idle_o      = (state_q == S_IDLE) && (ring_q == '0);
   assign cnt_beat_o  = m_wvalid_o && m_wready_i;
 
+  `MR_ASSERT(state, state_q <= S_FILL)
   `MR_ASSERT_STABLE(aw, m_awvalid_o, m_awready_i, {m_awaddr_o, m_awlen_o})
   `MR_ASSERT_STABLE(w, m_wvalid_o, m_wready_i, {m_wdata_o, m_wstrb_o, m_wlast_o})
   `MR_ASSERT_COUNT(bursts, ring_q, push_ok, b_beat, BURSTS)

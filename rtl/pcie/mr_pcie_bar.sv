@@ -183,6 +183,7 @@ module mr_pcie_bar #(
     end
   end
 
+  `MR_ASSERT(state, c_state_q <= 2'd2)
   `MR_ASSERT_STABLE(x, x_valid_i, x_done_o, {x_write_i, x_addr_i, x_wdata_i})
   `MR_ASSERT_STABLE(c_aw, c_awvalid_o, c_awready_i, c_addr_o)
   `MR_ASSERT_STABLE(c_w, c_wvalid_o, c_wready_i, c_wdata_o)

@@ -407,6 +407,8 @@ module mr_pcie_exec #(
     endcase
   end
 
+  `MR_ASSERT(state, state_q <= S_DONE)
+  `MR_ASSERT(registers, state_q != S_REG || x_q <= X_COUNT)
   `MR_ASSERT_STABLE(cp, cp_valid_o, cp_ready_i, {cp_src_addr_o, cp_dst_addr_o, cp_bytes_o})
   `MR_ASSERT_STABLE(ways, 1'b1, cp_idle_i, {cp_src_o, cp_dst_o, cp_zero_o})
 

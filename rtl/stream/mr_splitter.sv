@@ -199,6 +199,7 @@ module mr_splitter #(
     end
   end
 
+  `MR_ASSERT(state, state_q <= Data)
   // Nothing is taken behind the last k-block or group.
   `MR_ASSERT(left, !beat_take_o || (k_left_q != '0 && (state_q == Vec || groups_q != '0)))
 `ifndef FORMAL  // proofs have no parts

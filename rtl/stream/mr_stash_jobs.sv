@@ -202,6 +202,7 @@ module mr_stash_jobs #(
     end
   end
 
+  `MR_ASSERT(state, state_q <= AT)
   `MR_ASSERT(room, !good_o || unused_ready)
   `MR_ASSERT(go, !go_i || (next_o && !run_q))
   `MR_ASSERT(beats, !job_valid_o || job_beats_o != '0)

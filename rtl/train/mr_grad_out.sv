@@ -360,6 +360,7 @@ module mr_grad_out #(
     asked_q <= state_q == OLD && (asked_q || rd_ready_i);
   end
 
+  `MR_ASSERT(state, state_q <= LAST)
   `MR_ASSERT_COUNT(bands, ready_q, v3_q && end3_q, tile_go, BANDS)
   `MR_ASSERT_COUNT(jobs, jobs_q, tile_go, job_done_i && state_q != LAST, 255)
 

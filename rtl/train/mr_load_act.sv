@@ -331,6 +331,7 @@ module mr_load_act #(
     end
   end
 
+  `MR_ASSERT(state, state_q <= RUN)
   `MR_ASSERT_STABLE(b, b_valid_o, b_ready_i, {b_slot_o, b_word_o, b_max_o, b_data_o})
   `MR_ASSERT_STABLE(rd, rd_valid_o, rd_ready_i, {rd_addr_o, rd_beats_o})
   `MR_ASSERT_COUNT(room, room_q, pop, ask ? want_q : 6'd0, BUF)

@@ -313,6 +313,7 @@ module mr_row_alu #(
     .count_o(unused_count)
   );
 
+  `MR_ASSERT(pass, state_q == IDLE || pass_q <= mr_row_pkg::DS)
   `MR_ASSERT_COUNT(held, held_q, go && out_pass, wr_taken, FIFO)
 
 endmodule

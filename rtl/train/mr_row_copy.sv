@@ -198,6 +198,7 @@ module mr_row_copy #(
     `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )
   );
 
+  `MR_ASSERT(state, state_q <= ENDS)
   `MR_ASSERT_COUNT(held, held_q, go && to_act, pop, FIFO)
   `MR_ASSERT_COUNT(pending, pending_q, go && to_act && block_end, busy_o && q_ack_i, 65535)
 

@@ -230,6 +230,7 @@ module mr_slopes #(
     end
   end
 
+  `MR_ASSERT(state, state_q <= S_ACK)
   `MR_ASSERT_COUNT(room, room_q, gone ? PARTS : 0, take_i, DEPTH * PARTS)
   `MR_ASSERT_COUNT(has, has_q, rd_data_valid_i ? PARTS : 0, use_i, (DEPTH + 1) * PARTS)
   `MR_ASSERT(way, !k_valid || !rd_data_valid_i)

@@ -501,6 +501,8 @@ module mr_stash_put #(
     end
   end
 
+  `MR_ASSERT(state, state_q <= ACKS)
+  `MR_ASSERT(out, out_q <= HEAD)
   `MR_ASSERT_STABLE(in, in_valid_i, in_ready_o,
                     {in_data_i, in_code_i, in_group_i, in_kblock_i, in_more_i, in_mask_i, in_new_i,
                      in_flush_i, in_last_i})

@@ -267,6 +267,7 @@ module mr_tiles #(
     `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )
   );
 
+  `MR_ASSERT(state, state_q <= SKIP)
   `MR_ASSERT_COUNT(used, used_q, take_i, pop, BLOCKS)
 
 endmodule

@@ -198,6 +198,7 @@ module mr_epi_out #(
     if (bad_o && !bad_q) bad_addr_o <= job_addr_o;
   end
 
+  `MR_ASSERT(state, o_state_q <= O_END)
   // A job has columns, and none of a unit's words is left for the next one.
   `MR_ASSERT(left, o_state_q != O_CHECK || !orv_q)
   `MR_ASSERT(beats, !job_valid_o || o_beats_q != '0)

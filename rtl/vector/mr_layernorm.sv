@@ -354,6 +354,7 @@ module mr_layernorm #(
     end
   end
 
+  `MR_ASSERT(state, state_q <= S_END)
   `MR_ASSERT_STABLE(q, q_valid_o, q_ready_i, {q_data_o, q_tag_o})
   `MR_ASSERT_COUNT(held, held_q, n_ren, fetch, FIFO)
   `MR_ASSERT_COUNT(count, count_q, out_v, fetch, FIFO)

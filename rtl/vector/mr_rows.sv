@@ -526,6 +526,8 @@ module mr_rows #(
   assign err_code_o  = mr_pkg::DEVERR_COMMAND[7:0];
   assign err_addr_o  = err_addr_q;
 
+  `MR_ASSERT(state, state_q <= S_DRAIN)
+  `MR_ASSERT(phase, state_q == S_IDLE || state_q == S_DRAIN || phase_q <= P_RES)
   `MR_ASSERT_STABLE(hr, hr_valid_o, hr_ready_i, {hr_addr_o, hr_beats_o})
   `MR_ASSERT_COUNT(room, room_q, pop, req_next ? want_q : 7'd0, BUF)
   `MR_ASSERT(back, !back_we_i || state_q == S_IDLE)
