@@ -32,7 +32,7 @@ SERVE_SRC := $(wildcard host/serve/*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/obj/%.o) $(SERVE_SRC:%.c=$(BUILD)/obj/%.o)
 LIB      := $(BUILD)/libmillrace.a
-GEN      := $(BUILD)/gen/mr_device.h $(BUILD)/gen/mr_legal.inc $(BUILD)/gen/mr_configs.inc $(BUILD)/gen/mr_config_names.h \
+GEN      := $(BUILD)/gen/mr_device.h $(BUILD)/gen/mr_legal.inc $(BUILD)/gen/mr_configs.inc \
             $(BUILD)/gen/mr_tables.h $(BUILD)/gen/mr_pkg.sv
 MILLRACE := $(BUILD)/millrace
 
@@ -68,9 +68,6 @@ $(BUILD)/gen/mr_legal.inc: rtl/spec/device.def rtl/spec/gen_legal.awk
 $(BUILD)/gen/mr_configs.inc: rtl/spec/configs.def rtl/spec/gen_configs.awk
 	@mkdir -p $(@D)
 	@awk -f rtl/spec/gen_configs.awk $< >$@.tmp && mv $@.tmp $@
-$(BUILD)/gen/mr_config_names.h: rtl/spec/configs.def rtl/spec/gen_configs.awk
-	@mkdir -p $(@D)
-	@awk -v out=names -f rtl/spec/gen_configs.awk $< >$@.tmp && mv $@.tmp $@
 
 $(BUILD)/gen/mr_pkg.sv: $(SPEC) rtl/spec/gen_device.awk rtl/spec/gen_legal.awk
 	@mkdir -p $(@D)

@@ -32,13 +32,14 @@ const struct mr_config_entry *mr_config_named(const char *name)
     return NULL;
 }
 
-static const char *name_of(int index)
+const char *mr_config_name(int index)
 {
-    return index < (int)(sizeof configs / sizeof *configs) ? configs[index].name : NULL;
+    return index >= 0 && index < (int)(sizeof configs / sizeof *configs) ? configs[index].name
+                                                                         : NULL;
 }
 
 void mr_config_unknown(char *text, size_t size)
 {
     (void)snprintf(text, size, "no such configuration; %s exist",
-                   mr_names_of(name_of, ", ", " and ").text);
+                   mr_names_of(mr_config_name, ", ", " and ").text);
 }

@@ -20,6 +20,8 @@ const struct mr_config_entry *mr_config_named(const char *name);
 const struct mr_config_entry *mr_config_at(int index);
 // Those with TRAIN.
 const struct mr_config_entry *mr_config_train_at(int index);
+// The names of all, NULL at the end.
+const char *mr_config_name(int index);
 
 // For a message: "no such configuration; tiny, sim and so on exist".
 void mr_config_unknown(char *text, size_t size);

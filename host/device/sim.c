@@ -320,7 +320,7 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
         return mr_fail(err, MR_ERR_USAGE, "sim:%s: too long", args);
     strcpy(copy, args);
     strcpy(config, "sim");
-    strcpy(d->preset, "ddr4-2400");
+    strcpy(d->preset, MR_DRAM_USUAL);
     d->build = "sim";
     // An empty first part is the default configuration: "sim:", "sim:,seed=1".
     for (; (p = strsep(&rest, ",")); first = false) {

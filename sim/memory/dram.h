@@ -53,6 +53,9 @@ struct mr_dram {
     struct mr_dram_bank bank[MR_DRAM_BANKS];
 };
 
+// The preset that is taken where none is named.
+#define MR_DRAM_USUAL "ddr4-2400"
+
 // A preset by its name, NULL for an unknown one; and the names by index, NULL behind the last.
 const struct mr_dram_timing *mr_dram_preset(const char *name);
 const char *mr_dram_name(int index);

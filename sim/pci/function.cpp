@@ -15,6 +15,7 @@
 #include <string>
 
 #include "mr_device.h"
+#include "sim/memory/dram.h"
 #include "sim/pci/vm.h"
 #include "sim/verilator/ports.h"
 #include "verilated.h"
@@ -360,7 +361,7 @@ double sc_time_stamp()
 int main(int argc, char **argv)
 {
     vm_options options = {VM_CAP_MSI | VM_CAP_MSIX | VM_CAP_EXPRESS, VM_VECTORS, false, nullptr};
-    const char *preset = "ddr4-2400";
+    const char *preset = MR_DRAM_USUAL;
     int i = 1;
     for (; i < argc && std::strcmp(argv[i], "--") != 0; i++) {
         bool value = i + 1 < argc;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "sim/memory/dram.h"
 #include "sim/xrt/card.h"
 #include "sim/xrt/rpc.h"
 
@@ -239,7 +240,7 @@ int main(int argc, char **argv)
     struct server s = {.host = -1, .service = -1};
     struct mr_card_options options = {.units = 1, .preset = getenv("MILLRACE_EMU_MEMORY")};
     if (!options.preset || !*options.preset)
-        options.preset = "ddr4-2400";
+        options.preset = MR_DRAM_USUAL;
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGINT, SIG_IGN); // Ctrl-C is the host's: this ends with it
     int rc = argc > 1 && strcmp(argv[1], "") == 0 ? 0 : parse(&options, argc, argv, &err);

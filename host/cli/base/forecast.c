@@ -9,6 +9,7 @@
 #include "cli/base/lines.h"
 #include "device/configs.h"
 #include "plan/model.h"
+#include "sim/memory/dram.h"
 
 #define DECODE_NS  300.0
 #define PREFILL_NS 550.0
@@ -23,7 +24,7 @@ bool cli_simulated(const char *uri, char config[32], char memory[32])
     size_t n = strcspn(text, ",");
     bool none = n == 0 || memchr(text, '=', n) || strncmp(text, "check", 5) == 0;
     (void)snprintf(config, 32, "%.*s", none ? 3 : (int)n, none ? "sim" : text);
-    (void)snprintf(memory, 32, "ddr4-2400");
+    (void)snprintf(memory, 32, MR_DRAM_USUAL);
     if (option)
         (void)snprintf(memory, 32, "%.*s", (int)strcspn(option + 7, ","), option + 7);
     return true;

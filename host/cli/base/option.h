@@ -32,8 +32,9 @@ struct cli_option {
     enum cli_kind kind;
     const char *value;   // its name in help texts, one word; NULL of flags
     const char *help;    // what it does; the names stand where it has "%s"
-    const char *choices; // "mxint8|mxfp4"; of CLI_TEXT what a shell may offer
-    // Of CLI_TEXT instead: the names of a list that stands elsewhere; NULL behind the last.
+    const char *choices; // "mxint8|mxfp4"
+    // The names of a list that stands elsewhere, NULL behind the last: of CLI_TEXT what a shell may
+    // offer, of CLI_DEVICE the configurations.
     const char *(*names)(int index);
     double low, high;     // of numbers; both are given, as numbers that a double holds exactly
     const char *def;      // the value without the option, in words of the command line; NULL: zero

@@ -3,21 +3,22 @@
 #pragma once
 
 #include "cli/base/cli.h"
+#include "device/configs.h"
 #include "device/open.h"
 #include "model/config.h"
-#include "mr_config_names.h"
 
-// Every device and configuration, for the help texts.
-#define CLI_CONFIGS                        MR_CONFIG_NAMES(", ", " or ")
+// Every kind of device, for the help texts of rows with the names of the configurations.
 #define CLI_KIND(scheme, rest, what, open) scheme rest " (" what ")"
-#define CLI_ENGINES                        MR_DEVICE_ENGINES(CLI_KIND, ", ", " or ") "; config is " CLI_CONFIGS
+#define CLI_CONFIGS                        "config is %s"
+#define CLI_ENGINES                        MR_DEVICE_ENGINES(CLI_KIND, ", ", " or ") "; " CLI_CONFIGS
 #define CLI_DEVICES                        MR_DEVICE_CPU(CLI_KIND) ", " CLI_ENGINES
 
 #define CLI_MODEL_OR(HELP, MISSING)                                                                \
     CLI_ROW(CLI_PATH, "model", "PATH", c.model, HELP, .letter = 'm', .missing = MISSING)
 #define CLI_MODEL(HELP) CLI_MODEL_OR(HELP, CLI_NO_MODEL)
 #define CLI_ON_DEVICE(HELP, DEFAULT)                                                               \
-    CLI_ROW(CLI_DEVICE, "device", "URI", c.device, HELP, .letter = 'd', .def = DEFAULT)
+    CLI_ROW(CLI_DEVICE, "device", "URI", c.device, HELP, .letter = 'd', .def = DEFAULT,            \
+            .names = mr_config_name)
 
 #define CLI_FORMAT(HELP)                                                                           \
     CLI_ROW(CLI_CHOICE, "format", "F", c.load.format, HELP, .choices = "mxint8|mxfp4",             \

@@ -37,7 +37,8 @@ json_t *cli_json_floats(const float *x, int count);
         CLI_ROW(CLI_PATH, "file", "PATH", t.file,                                                  \
                 "a text in each line of a file, '-' for standard input", .letter = 'f'),           \
         CLI_ROW(CLI_DEVICE, "device", "URI", t.c.device,                                           \
-                CLI_DEVICES "; an engine works in MXINT8", .letter = 'd', .def = "cpu:"),          \
+                CLI_DEVICES "; an engine works in MXINT8", .letter = 'd',                          \
+                .def = "cpu:", .names = mr_config_name),                                           \
         CLI_ROW_FLAG("two-pass", t.c.session.two_pass,                                             \
                      "on an engine: second activation pass, more exact; half the rows a run"),     \
         CLI_ROW(                                                                                   \

@@ -84,7 +84,7 @@ static int set_up(struct plan *p, struct mr_error *err)
     if (rc == 0)
         rc = (p->encoder ? mr_engine_holds : mr_engine_fits)(&p->g, p->config, &p->model,
                                                              a->c.session.two_pass, err);
-    const char *memory = a->memory ? a->memory : p->board ? p->board->memory : "ddr4-2400";
+    const char *memory = a->memory ? a->memory : p->board ? p->board->memory : MR_DRAM_USUAL;
     if (rc == 0)
         rc = mr_plan_memory_of(&p->memory, memory, err);
     if (rc < 0)
@@ -344,11 +344,12 @@ static const struct cli_option options[] = {
             "layers=,d=,heads=,inner=,vocab=,ctx=,rotary=; GPT-J-6B's for the rest",
             .excludes = "model"),
     CLI_ROW(CLI_TEXT, "config", "C", config,
-            CLI_CONFIGS ", with training " MR_CONFIG_TRAIN_NAMES(
-                ", ", " or ") ", or n=N,r=R,t=T[,pair] (default sim, or the board's)",
-            .choices = MR_CONFIG_NAMES("|", "|") "|" MR_CONFIG_TRAIN_NAMES("|", "|")),
+            "%s, or n=N,r=R,t=T[,pair] (default sim, or the board's); 'millrace devices' says "
+            "which of them train",
+            .names = mr_config_name),
     CLI_ROW(CLI_TEXT, "memory", "M", memory,
-            "%s, one of them a channel (default ddr4-2400, or the board's)", .names = mr_dram_name),
+            "%s, one of them a channel (default " MR_DRAM_USUAL ", or the board's)",
+            .names = mr_dram_name),
     CLI_ROW(CLI_TEXT, "board", "B", board,
             "%s: its memory and a configuration for it; says whether model and engine fit",
             .names = mr_plan_board_name),

@@ -195,7 +195,7 @@ static int run(void *args)
 static const struct cli_option options[] = {
     CLI_MODEL("Hugging Face directory, packed file or synthetic:gptj-6b[,...]; the same as the "
               "argument"),
-    CLI_ON_DEVICE("sim:[config][,options]; config is " CLI_CONFIGS, "sim:"),
+    CLI_ON_DEVICE("sim:[config][,options]; " CLI_CONFIGS, "sim:"),
     CLI_ROW_NUMBER(CLI_INT, "decode", "POS", decode, 0, CLI_POSITION_MOST, "position of the token",
                    .def = "0", .excludes = "prefill"),
     CLI_PREFILL,
