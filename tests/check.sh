@@ -43,15 +43,17 @@ unbuilt() { # file
     esac
 }
 
+suite_of() { printf '%s\n' "$@" | sed -f tests/e2e/name.sed; } # end-to-end scripts
 # "weight<TAB>suite": how much else a suite depends on, 0 where its own source differs.
 concerned_by() { # file
     local f=$1 name
     name=$(basename "$f") name=${name%.*}
     case $f in
     tests/unit/*.c) echo "0	unit-$name" ;;
-    tests/e2e/*) name=${f#tests/e2e/} && name=${name%%/*} && echo "0	e2e-${name%.sh}" ;;
+    tests/e2e/*/*/*) echo "0	$(suite_of "${f%/*}.sh")" ;; # what a script reads lies in a folder of its name
+    tests/e2e/*/*) echo "0	$(suite_of "$f")" ;;
     tests/rtl/*.txt) variants | cut -d' ' -f1 | sed -n "s,^$name@.*,5	rtl-&,p" ;;
-    tests/check.sh | tests/tools/check.sh) echo "0	check" ;;
+    tests/check.sh | tests/tools/check.sh | tests/e2e/name.sed) echo "0	check" ;;
     tests/mutants/*) echo "0	mutants-apply" && tests/mutants/run.sh --folders | sed 's|.*/||; s|^|70	mutants-|' ;;
     tests/bench/instructions.sh) echo "0	bench-instructions" ;;
     tests/bench/suite/*) echo "0	unit-suite" ;;
@@ -74,14 +76,17 @@ concerned_by() { # file
     tests/simlib/*) echo "20	unit-test_simlib" ;;
     sim/verilator/*) echo "20	unit-test_sim" ;;
     examples/train/*) echo "20	e2e-train-examples" ;;
-    examples/*.sh | examples/*.c) printf '20\te2e-example\n20\te2e-examples\n' ;;
+    examples/*.sh | examples/*.c) suite_of tests/e2e/examples/*.sh | sed 's/^/20	/' ;;
     docs/*/*.svg | docs/pictures/* | docs/results/* | .clang-format) echo "0	lint-quick" ;;
     *.md) echo "0	lint-quick" && docs/site/pages.sh | tr ' ' '\n' | grep -qxF "$f" && echo "50	docs" ;;
     esac
     case $f in
     rtl/*.sv | rtl/*.svh | rtl/*.def | rtl/*.awk | hls/*) echo "80	lint" ;;
-    host/cli/*.c) # suites that call the command
-        grep -lE "(MILLRACE\"?|millrace) (${name%%_*}|$(basename "$(dirname "$f")"))\b" tests/e2e/*.sh | sed 's|.*/|20	e2e-|; s/\.sh$//' ;;
+    host/cli/*.c) # suites of its folder, and that call the command
+        local folder=${f%/*}
+        folder=${folder##*/}
+        { compgen -G "tests/e2e/$folder/*.sh"; grep -lE "(MILLRACE\"?|millrace) (${name%%_*}|$folder)\b" tests/e2e/*/*.sh; } |
+            sed -f tests/e2e/name.sed | sed 's/^/20	/' ;;
     esac
     case $f in
     host/*.[ch] | sim/memory/*.[ch] | tests/reference/*.[ch])
@@ -160,7 +165,9 @@ while read -r suite; do
     # Programs that its command names, and what else it needs beside them.
     made=$(grep -oE "(^|[= ])$build/(san/millrace|unit/|rtl/|programs/|fuzz/)[^ ]*" <<<"$command" | sed 's/^[= ]//')
     case $suite in
-    e2e-train) made+=" $build/sim/tinyt/libmillrace-sim-tinyt.so" ;;
+    e2e-base-cli | e2e-make-demo-train | e2e-trace | e2e-train | e2e-train-engines | e2e-train-labels | e2e-train-lora)
+        made+=" $build/sim/tinyt/libmillrace-sim-tinyt.so"
+        ;;
     xrt-*) made+=" xrt-tests" ;;
     driver*) made+=" driver-tests" ;;
     esac

@@ -132,9 +132,9 @@ $(BUILD)/test-list: FORCE
 	   printf 'driver-uapi\tbash tests/driver/abi/run.sh\n'; \
 	   for s in check package; do printf 'driver-%s\tBUILD=$(BUILD) KDIR=$(KDIR) bash tests/driver/%s.sh quick\n' $$s $$s; done; \
 	   printf 'last-bad-input\tbash tests/tools/bad-input.sh $(BUILD)/test\n'; \
-	   for s in tests/e2e/*.sh; do n=$$(basename $$s .sh); cli=$(MILLRACE); \
-	     case " $(SAN_E2E) " in *" $$n "*) cli=$(BUILD)/san/millrace ;; esac; \
-	     printf 'e2e-%s\tMILLRACE=%s BUILD=$(BUILD) bash %s\n' $$n $$cli $$s; done; \
+	   for s in tests/e2e/*/*.sh; do n=$$(echo $$s | sed -f tests/e2e/name.sed); cli=$(MILLRACE); \
+	     case " $(SAN_E2E) " in *" $${n#e2e-} "*) cli=$(BUILD)/san/millrace ;; esac; \
+	     printf '%s\tMILLRACE=%s BUILD=$(BUILD) bash %s\n' $$n $$cli $$s; done; \
 	   true; } >$@
 # Mutants of unit tests, a suite a folder: make check runs those of what has changed, make test-mutants all.
 $(BUILD)/mutant-list: FORCE

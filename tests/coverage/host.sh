@@ -19,13 +19,13 @@ for t in "$dir"/unit/test_*; do
 done
 # Leaks are of no interest here, and XRT's shim stops the look for them at a program's end.
 export MILLRACE=$dir/san/millrace BUILD=$build LSAN_OPTIONS=detect_leaks=0
-for s in tests/e2e/*.sh tests/serve/{serve,load}.sh tests/xrt/{generate,errors,library,update}.sh; do
+for s in tests/e2e/*/*.sh tests/serve/{serve,load}.sh tests/xrt/{generate,errors,library,update}.sh; do
     case $s in # those that make or install programs of their own
-        */demo.sh | */demo-train.sh | */install.sh | */synth-runs.sh | */accuracy.sh | */examples.sh) ;;
-        *) run "$(basename "$(dirname "$s")")-$(basename "$s" .sh)" bash "$s" ;;
+        tests/e2e/make/*.sh | tests/e2e/eval/accuracy.sh | tests/e2e/examples/examples.sh) ;;
+        *) name=${s#tests/} name=${name%.sh} && run "${name//\//-}" bash "$s" ;;
     esac
 done
-# What tests/e2e/install.sh looks at, of the program as it is installed.
+# What tests/e2e/make/install.sh looks at, of the program as it is installed.
 for c in "" $("$MILLRACE" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do run "man-$c" "$MILLRACE" man $c; done
 for shell in bash zsh fish tcsh; do run "completion-$shell" "$MILLRACE" completion "$shell"; done
 gcovr -r . -f host/ --exclude-throw-branches --gcov-ignore-parse-errors --csv "$dir/host.csv" --xml-pretty \

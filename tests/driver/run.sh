@@ -99,7 +99,7 @@ if [ "$1" = full ]; then
     rm -r "$work/files/encoder" "$work/files/usr" "$work/files/lib"
     # A tiny model, and what model: makes of it.
     mkdir "$work/files/train" && head -c 1000 models/demo/heldout.txt >"$work/files/train/text"
-    "$millrace" train tests/e2e/train-config/first.yaml -m train -o "$work/first" -q \
+    "$millrace" train tests/e2e/train/config/first.yaml -m train -o "$work/first" -q \
         --set "train_input.data_dir=$work/files/train/text" --max_steps 1 || exit 1
     mv "$work/first/checkpoint-0" "$work/files/train/model"
     for step in 1 2; do

@@ -112,7 +112,7 @@ test-full-stale:
 full-prepare: all $(BUILD)/full/sweep $(BUILD)/full/programs $(SIM_TESTS) rtl-benches $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) \
     $(call SIM_VIEW,wide) $(SLOW_BENCHES:%=$(BUILD)/rtl/%/tb)
 full-accuracy: $(MILLRACE)
-	TEST_FULL=1 MILLRACE=$(MILLRACE) bash tests/e2e/accuracy.sh
+	TEST_FULL=1 MILLRACE=$(MILLRACE) bash tests/e2e/eval/accuracy.sh
 .PHONY: full-dist
 full-dist: $(MILLRACE)
 	MILLRACE=$(MILLRACE) BUILD=$(BUILD) JOBS=$(JOBS) bash tests/full/dist.sh

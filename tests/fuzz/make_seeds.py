@@ -226,7 +226,7 @@ def examples():
 
 def training():
     train, evaluate, both, every, file = (bytes([i]) for i in range(5))
-    fixtures = Path("tests/e2e/train-config")
+    fixtures = Path("tests/e2e/train/config")
     put("training", "first", both + (fixtures / "first.yaml").read_bytes())
     put("training", "second", every + (fixtures / "second.yaml").read_bytes())
     data = b"train_input: {data_dir: a, batch_size: 12}\nrunconfig: {num_epochs: 2}\n"

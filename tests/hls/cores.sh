@@ -24,6 +24,7 @@ finish() {
     echo "1..$n"
     exit $((bad != 0))
 }
+
 rm -rf "$dir" "$build/hls/table.md"
 mkdir -p "$dir/synth"
 make_cores "$dir/all" "${names[@]}" >"$dir/log" 2>&1

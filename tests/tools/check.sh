@@ -21,7 +21,9 @@ expect tests/rtl/bench.h rtl-writer@c2 unit-test_num
 expect host/cmodel/num.h unit-test_mx unit-test_sta
 expect host/text/tokenizer.c unit-test_tokenizer unit-test_sta
 expect tests/unit/pack/test_mx.c unit-test_mx unit-test_num
-expect host/cli/chat/chat.c e2e-chat e2e-synth-runs
+expect host/cli/chat/chat.c e2e-chat e2e-make-synth
+expect host/cli/train/curve.c e2e-train-lora e2e-chat
+expect tests/e2e/train/config/first.yaml e2e-train-config e2e-train
 expect driver/check.c driver-check rtl-writer@c2
 expect docs/use/faq.md docs e2e-chat
 expect tests/mutants/table.tsv mutants-apply unit-test_sta

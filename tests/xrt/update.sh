@@ -17,7 +17,7 @@ grep -q '^ok 5 ' "$work/tap" && ! grep -q '^not ok' "$work/tap" || { failed=1; s
 # ---- the command: who updates the weights ----------------------------------------------------------------
 # A tiny model, and a state of it whose steps are done, so that it is only opened.
 head -c 1000 models/demo/heldout.txt >"$work/text"
-"$millrace" train tests/e2e/train-config/first.yaml -m train -o "$work/from" --set "train_input.data_dir=$work/text" \
+"$millrace" train tests/e2e/train/config/first.yaml -m train -o "$work/from" --set "train_input.data_dir=$work/text" \
     --max_steps 1 >"$work/log" 2>&1
 words=(train "$work/from/checkpoint-0" --data "$work/text" --sequence 32 --batch 2 --heldout 0 --lr 1e-3)
 learn() { # DEVICE STATE OPTIONS...

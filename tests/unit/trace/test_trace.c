@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timelines from made-up intervals: merging keeps every cycle, windows cut, the files are what they
-// should be. tests/e2e/trace.sh has those of the device.
+// should be. tests/e2e/trace/trace.sh has those of the device.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@ export TMPDIR="$work/tmp" # of MPI, too: nothing may stay there
 mkdir "$TMPDIR"
 head -c 1500 models/demo/heldout.txt >"$work/text"
 # A tiny model, whose states are soon on the disk.
-"$millrace" train tests/e2e/train-config/first.yaml -m train -o "$work/from" --set "train_input.data_dir=$work/text" \
+"$millrace" train tests/e2e/train/config/first.yaml -m train -o "$work/from" --set "train_input.data_dir=$work/text" \
     --max_steps 1 >"$work/log" 2>&1
 words=(train "$work/from/checkpoint-0" --sequence 32 --batch 1 --accumulate 3 --lr 1e-3)
 data=(--data "$work/text") device=(-d model:tinyt)
@@ -62,7 +62,7 @@ cp "${build:-build}/libmillrace-mpi.so" "$work/newer"
 other another_version_on_a_rank "is millrace ${version%?}9, and rank 0 on $(hostname) is $version; install the same one" "$work/newer/millrace"
 other another_setting_on_a_rank "seed is 5, and 0 on rank 0 ($(hostname)); give all ranks the same" "$millrace" --seed 5
 other another_evaluation_on_a_rank 'eval-windows is 3, and 256 on rank 0' "$millrace" --eval-windows 3
-"$millrace" train tests/e2e/train-config/first.yaml -m train -o "$work/else" --set "train_input.data_dir=$work/text" \
+"$millrace" train tests/e2e/train/config/first.yaml -m train -o "$work/else" --set "train_input.data_dir=$work/text" \
     --set runconfig.seed=9 --max_steps 1 >"$work/log" 2>&1
 from=("${words[@]}")
 words[1]=$work/else/checkpoint-0

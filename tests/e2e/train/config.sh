@@ -7,7 +7,7 @@ set -u
 . tests/tools/tap.sh
 root=$PWD
 case $millrace in /*) ;; *) millrace=$root/$millrace ;; esac
-cp tests/e2e/train-config/*.yaml "$work"
+cp tests/e2e/train/config/*.yaml "$work"
 head -c 4000 models/demo/heldout.txt >"$work/all"
 cd "$work" || exit 1
 head -c 3000 all >text
