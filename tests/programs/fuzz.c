@@ -2,7 +2,7 @@
 // Programs, legal and nearly so, with their descriptors, rows and streams, on model:tiny and
 // sim:tiny: the same error code at the same command, or the same bytes in result window and KV
 // store and the same bit for NaN in STICKY. TAP on stdout.
-// Beside them programs of training, on the C model alone (training.c).
+// Beside them programs of training, on model:tinyt and sim:tinyt (training.c).
 // usage: fuzz [cases=N] [seed=FIRST] [stalls=PERCENT] [say]
 // A case depends on nothing but its seed: `fuzz cases=1 seed=N say` is that one again.
 #include <setjmp.h>
@@ -85,15 +85,14 @@ static void side_open(struct side *s, const char *uri, const struct program_case
     }
 }
 
-// Of STICKY the bit for NaN.
-static bool saw_nan(const struct side *s)
+bool saw_nan(struct mr_device *dev)
 {
     struct mr_error err = {0};
     struct mr_sim *sim;
-    const struct mr_sim_api *api = mr_device_sim_of(s->dev, &sim);
+    const struct mr_sim_api *api = mr_device_sim_of(dev, &sim);
     uint32_t sticky;
     if (!api)
-        return mr_machine_nan(mr_device_model_of(s->dev));
+        return mr_machine_nan(mr_device_model_of(dev));
     check(api->reg_read(sim, MR_REG_STICKY, &sticky, &err), &err);
     return sticky >> 1 & 1;
 }
@@ -108,7 +107,7 @@ static void side_run(struct side *s, const char *uri, const struct program_case 
     s->code = s->rc < 0 ? s->dev->last_error.code : 0;
     s->command = s->rc < 0 ? s->dev->last_error.command : 0;
     (void)snprintf(s->text, sizeof s->text, "%s", s->rc < 0 ? err.text : "ok");
-    s->nan = saw_nan(s);
+    s->nan = saw_nan(s->dev);
     check(mr_device_read(s->dev, s->at[RESULT], s->after[0], part_bytes[RESULT], &err), &err);
     check(mr_device_read(s->dev, s->at[KV], s->after[1], part_bytes[KV], &err), &err);
     mr_device_close(s->dev);

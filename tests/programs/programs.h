@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "cmodel/command.h"
+#include "device/device.h"
 
 // Bytes of the buffers of configuration tiny, and the room before and behind the windows in them:
 // a window that is moved or grows a little still lies in memory.
@@ -38,6 +39,9 @@ bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], un
 // refill(): the stream and the bytes again, behind a change of commands or descriptor.
 bool make_base(struct program_case *c, int number, const uint64_t at[PARTS]);
 void refill(struct program_case *c);
+
+// Whether the run of a device, model: or sim:, has set STICKY's bit for NaN.
+bool saw_nan(struct mr_device *dev);
 
 // Programs of training (training.c): false if one ended otherwise the second time, or on sim:tinyt,
 // which is opened with these options.
