@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A table of folders, and a test a folder: not below its floor in tests/coverage/floors.tsv. What no bench reaches of
-# rtl/ stands in tests/coverage/unreached.tsv, with its reason. Prints TAP.
+# rtl/ stands in tests/coverage/unreached.tsv, with its reason, and what nothing reaches of host/ in unreached-host.tsv.
+# Prints TAP.
 # usage: tests/coverage/report.sh BUILD/coverage (from the root)
 set -u
 dir=$1
@@ -11,6 +12,19 @@ cut -d: -f1,2 "$dir/rtl.txt" | sort -u | while IFS=: read -r file line; do
 done | sort >"$dir/rtl.places"
 awk -F'\t' -v OFS='\t' '!/^#/ { print $1, $2 }' tests/coverage/unreached.tsv | sort | diff - "$dir/rtl.places" |
     sed -n 's/^< /is reached, or is not there: /p; s/^> /is not reached: /p' >"$dir/rtl.diff"
+# Of host/ by patterns, each of which fits so many lines at most.
+awk -F'\t' '
+    FNR == NR { if (!/^#/) { n++; file[n] = "^" $1 "$"; gsub(/\./, "[.]", file[n]); gsub(/\*/, ".*", file[n]); line[n] = $2; most[n] = $3 }; next }
+    {
+        at = index($0, ":")
+        text = substr($0, at + 1)
+        sub(/^[0-9]*:/, "", text)
+        for (i = 1; i <= n && !(substr($0, 1, at - 1) ~ file[i] && text ~ line[i]); i++) {}
+        if (i > n) print "is not reached, and has no reason: " $0
+        else if (++count[i] > most[i]) print "is not reached, and is one more than " most[i] " of " file[i] " " line[i] ": " $0
+    }
+    END { for (i = 1; i <= n; i++) if (!count[i]) print "nothing is left of: " file[i] " " line[i] }
+    ' tests/coverage/unreached-host.tsv "$dir/host.txt" >"$dir/host.diff"
 {
     awk -F'[,\t]' '
     function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
@@ -32,7 +46,9 @@ awk -F'\t' -v OFS='\t' '!/^#/ { print $1, $2 }' tests/coverage/unreached.tsv | s
     [ ! -s "$dir/rtl.diff" ] || printf 'not '
     echo "ok N - what no bench reaches of rtl/ stands in tests/coverage/unreached.tsv, and nothing else does"
     sed 's/^/# /' "$dir/rtl.diff"
+    ! grep -q '^is not' "$dir/host.diff" || printf 'not '
+    echo "ok N - what nothing reaches of host/ has its reason in tests/coverage/unreached-host.tsv"
+    sed 's/^/# /' "$dir/host.diff"
 } | awk '/^#/ { print; next } { sub(/ N /, " " ++n " "); print; bad += /^not/ } END { print "1.." n; exit bad > 0 }'
 status=$?
-echo "# lines of host/ that are not reached: $dir/host.txt"
 exit $status
