@@ -10,6 +10,7 @@
 # SIM_PGO      configurations whose plain library is compiled twice, the second time with the profile of
 #              a short run; left out where SIM_CXX has no llvm-profdata. "make bench" does it for sim, "make
 #              demo-train" for sim-train
+# SIM_ASSERT   configurations whose plain library has the RTL's assertions too, which those with a view always have
 # SIM_PROFILER the program that makes the short run
 # SIM_X        what Verilator makes of an X: unique, as a seed says, so that tests see what depends on one; or
 #              fast, for benchmarks
@@ -20,6 +21,7 @@ SIM_CXX     ?= $(if $(shell command -v clang++-19),clang++-19,g++)
 SIM_CONFIGS ?= tiny sim
 SIM_OPT     ?= -O3
 SIM_PGO     ?=
+SIM_ASSERT  ?=
 SIM_PROFILER ?= $(BUILD)/millrace
 SIM_X       ?= unique
 SIM_TOP     := rtl/millrace_core.sv
@@ -127,7 +129,7 @@ endef
 # synthesis sees it.
 define sim_config
 $(call sim_library,$(BUILD)/sim/$(1)/obj,$(BUILD)/sim/$(1)/libmillrace-sim-$(1).so,$(1),millrace_core,\
-  -DMILLRACE_CLK_GATE $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
+  -DMILLRACE_CLK_GATE $(if $(filter $(1),$(SIM_ASSERT)),-DMILLRACE_ASSERT --assert) $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
   $$(SIM_RTL) $$(RTL_GEN),,,$(filter $(1),$(SIM_PROFILED)))
 $(call sim_library,$(BUILD)/sim/$(1)/obj-view,$(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so,$(1),millrace_core,\
   -DMILLRACE_VIEW -DMILLRACE_ASSERT --assert $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\

@@ -363,6 +363,7 @@ module mr_seq #(
     end
   end
 
+  `MR_ASSERT(state, state_q <= SETTLE)
   // A command goes where there is room, and no more of them than the descriptor says. An error that
   // is reported is one, and how a run ended stands until the next one. Units are reset while no
   // burst is under way.
