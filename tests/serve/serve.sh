@@ -251,6 +251,9 @@ status word_for_a_number 400 "'temperature' must be a number, not a string.*\"pa
 status number_for_a_flag 400 "'stream' must be true or false, not an integer.*\"param\":\"stream\"" '{"model":"demo","prompt":"x","stream":1}'
 status number_for_stop 400 "'stop' must be a string or an array of strings, not an integer.*\"param\":\"stop\"" '{"model":"demo","prompt":"x","stop":1}'
 status flag_for_stream_options 400 "'stream_options' must be an object, not true.*\"param\":\"stream_options\"" '{"model":"demo","prompt":"x","stream":true,"stream_options":true}'
+status another_stream_option 400 "'stream_options' may only have 'include_usage'.*\"param\":\"stream_options\"" '{"model":"demo","prompt":"x","stream":true,"stream_options":{"usage":true}}'
+status word_for_a_seed 400 "'seed' must be a whole number, not a string.*\"param\":\"seed\"" '{"model":"demo","prompt":"x","seed":"1"}'
+status no_texts_at_all 400 "'n' must be between 1 and 128.*\"param\":\"n\"" '{"model":"demo","prompt":"x","n":0}'
 status wrong_prompt 400 "'prompt' must be" '{"model":"demo","prompt":{"a":1}}'
 status mixed_prompts 400 "mixes" '{"model":"demo","prompt":["x",[1]]}'
 status prompts_of_objects 400 "mixes.*\"param\":\"prompt\"" '{"model":"demo","prompt":[{"a":1}]}'
@@ -512,6 +515,18 @@ ok the_default_device_gives_text_soon test "$(says "$work/demo.mill")" = \
     "millrace: serving demo (mxint8, 512 positions, 8 texts at a time, model:sim)"
 ok the_reference_serves_fp32 test "$(says models/demo -d cpu: --max-seqs 1)" = \
     "millrace: serving demo (fp32, 512 positions, 1 text at a time, cpu:)"
+# A model without a tokenizer takes and gives token ids.
+mkdir "$work/mute"
+cp models/demo/config.json models/demo/model.safetensors "$work/mute"
+whole=$subject subject=$work/mute
+start --max-seqs 2
+status text_without_a_tokenizer 400 "the model has no tokenizer: 'prompt' must be token ids" '{"prompt":"x"}'
+status stop_without_a_tokenizer 400 "'stop' needs a model with a tokenizer" '{"prompt":[5,6],"stop":"x"}'
+status ids_without_a_tokenizer 200 '"tokens":\["token:[0-9]+"\].*"completion_tokens":1' '{"prompt":[5,6],"max_tokens":1,"logprobs":1}'
+status_at tokenize_without_a_tokenizer 400 'the model has no tokenizer' /v1/tokenize '{"content":"x"}'
+status_at detokenize_without_a_tokenizer 400 'the model has no tokenizer' /v1/detokenize '{"tokens":[5]}'
+stop
+subject=$whole
 start --max-seqs 2
 exits port_in_use 3 'cannot listen on 127.0.0.1 port' serve "$work/demo.mill" -d model: --port "$port"
 exits address_of_nobody 2 'give an address' serve "$work/demo.mill" -d model: --host not.an.address.invalid

@@ -172,6 +172,7 @@ is_said() {
 points="^millrace: about [0-9.]+ (m|b)illion cycles on sim:, some [0-9]+ [a-z]+; 'millrace plan' predicts the cycles at once$"
 forecast=$points ok long_bench_is_said is_said bench synthetic:gptj-6b,layers=1,vocab=64 --prefill 1024
 forecast=$points ok long_trace_is_said is_said trace synthetic:gptj-6b,layers=2,vocab=64 --prefill 128
+exits bench_prefill_beyond_the_model 2 '--prefill 600: the model has 512 positions' bench $demo -d model: --prefill 600
 exits short_bench_is_not_announced 0 '' bench $demo -d sim: --decode 0
 ok long_simulation_is_said is_said compare $demo --file $demo/heldout.txt
 # It would be said before the simulator is there.
@@ -243,6 +244,11 @@ for c in "generate synthetic:gptj-6b x" "chat synthetic:gptj-6b" "eval synthetic
     exits "no_text_of_synthetic_weights_${c%% *}" 2 'synthetic: weights have no tokenizer' $c
 done
 ulimit -Sv "$memory"
+cp -r $demo "$work/nan"
+head -c 200 /dev/zero | tr '\0' '\377' | dd of="$work/nan/model.safetensors" bs=1 seek=$(($(stat -c %s "$work/nan/model.safetensors") - 200)) conv=notrunc 2>/dev/null
+exits calibration_by_itself_of_weights_that_are_none 3 'calibration: the reference has no finite logit' pack "$work/nan" "$work/nan.mill" --calibrate self
+ok it_leaves_no_file test -z "$(ls "$work"/nan.mill* 2>/dev/null)"
+exits text_of_a_drawn_model 2 'synthetic: weights have no tokenizer and no text' generate synthetic:gptj-6b,layers=1,vocab=64 x
 mkdir "$work/mute" && cp $demo/config.json $demo/model.safetensors "$work/mute/"
 "$millrace" pack "$work/mute" "$work/mute.mill" -q
 printf 'damage' | dd of="$work/mute.mill" bs=1 seek=2000000 conv=notrunc 2>/dev/null

@@ -49,6 +49,7 @@ exits data_labels_misspelt 3 "line 1: has no 'lable', but label" data "$work/pla
 exits data_labels_without_the_pair 3 "line 1: has no 'sentence2', but sentence" data "$work/plain" "$work/a.jsonl" $x --pair-field sentence2
 exits data_label_unknown 3 "a.tsv: line 2: label '1' is none of the 1: bad; --labels names others" data "$work/plain" "$work/a.tsv" $x --labels bad
 printf 'label\tsentence\nfair\tthe mill\n' >"$work/fair.tsv"
+exits data_label_of_many 3 "line 2: label 'fair' is none of the 9: a, b, c, d, e, f, g, h, ...; --labels names others" data "$work/plain" "$work/fair.tsv" $x --labels a,b,c,d,e,f,g,h,i
 exits data_label_of_no_model 3 "line 2: label 'fair' is none of the 2: bad, good" data "$work/labels" "$work/fair.tsv" $x
 exits data_of_one_label 3 "all texts have the label 'fair'" data "$work/tags" "$work/fair.tsv" $x
 printf 'label\tsentence\n1\t\n' >"$work/none.tsv"

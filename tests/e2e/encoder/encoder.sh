@@ -209,9 +209,48 @@ ok refuses_a_pooling_outside_the_directory refused 3 'is not a folder' embed "$w
 echo '[{"path": "1_Pooling", "type": "x.Pooling"}]' >"$work/st/modules.json"
 echo '{"pooling_mode_max_tokens": true}' >"$work/st/1_Pooling/config.json"
 ok refuses_other_kinds_of_pooling refused 3 'max_tokens' embed "$work/st" the
+echo '{"pooling_mode": "mean", "pooling_mode_cls_token": true}' >"$work/st/1_Pooling/config.json"
+ok refuses_two_kinds_of_pooling refused 3 'has several kinds, "mean" and "cls_token"' embed "$work/st" the
+echo '["mean"]' >"$work/st/1_Pooling/config.json"
+ok refuses_a_pooling_that_is_no_object refused 3 'has no object in config.json, for its pooling' embed "$work/st" the
+echo '{"pooling_mode": ' >"$work/st/1_Pooling/config.json"
+ok refuses_a_pooling_that_is_no_json refused 3 'config.json: is no JSON: ' embed "$work/st" the
+echo '{"path": "1_Pooling", "type": "x.Pooling"}' >"$work/st/modules.json"
+ok refuses_modules_that_are_no_list refused 3 'modules.json is an object where an array is expected' embed "$work/st" the
+echo '[{"path": "1_Pooling", "type": "x.Pooling"}]' >"$work/st/modules.json"
 echo '{"max_seq_length": "x"}' >"$work/st/sentence_bert_config.json"
 echo '{"pooling_mode_cls_token": true}' >"$work/st/1_Pooling/config.json"
 ok refuses_a_limit_that_is_no_number refused 3 'max_seq_length' embed "$work/st" the
+encoder gaps BertForSequenceClassification ',"id2label":{"0":"no","2":"yes"}'
+ok refuses_labels_with_a_gap refused 3 'has no name for label 1' classify "$work/gaps" the
+mkdir "$work/twice"
+cp "$work/labels/"*.json "$work/labels/vocab.txt" "$work/twice"
+cp "$work/labels/model.safetensors" "$work/twice/a.safetensors"
+header='{"classifier.bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}'
+{ printf "\\x$(printf %x ${#header})\0\0\0\0\0\0\0%s" "$header"; head -c 12 /dev/zero; } >"$work/twice/b.safetensors"
+echo '{"weight_map":{"bert.embeddings.LayerNorm.bias":"a.safetensors","classifier.bias":"b.safetensors"}}' >"$work/twice/model.safetensors.index.json"
+ok refuses_a_head_that_is_there_twice refused 3 'b.safetensors: tensor classifier.bias occurs twice' classify "$work/twice" the
+sed -i 's/"id2label":{[^}]*}/"id2label":["no","yes"]/' "$work/gaps/config.json"
+ok refuses_labels_in_a_list refused 3 '"id2label" is an array where an object is expected' classify "$work/gaps" the
+encoder one-type BertForSequenceClassification ',"type_vocab_size":1'
+ok refuses_pairs_of_an_encoder_with_one_type refused 3 'one type of tokens: it reads no pairs' classify "$work/one-type" the --pair the
+cp -r "$work/words" "$work/maskless"
+sed -i 's/^\[MASK\]$/[HIDE]/' "$work/maskless/vocab.txt"
+ok refuses_to_fill_without_a_mask_token refused 3 'tokenizer has no [MASK]' fill-mask "$work/maskless" "the [MASK]"
+cp -r "$work/plain" "$work/wordy"
+echo superfluous >>"$work/wordy/vocab.txt"
+ok refuses_more_words_than_the_model_has refused 3 "the tokenizer has ids up to 425, but the model's vocabulary has 425" embed "$work/wordy" the
+printf 'a superfluous stream\nthe mill\n' >"$work/extra"
+ok refuses_such_a_word_in_its_calibration refused 3 'extra: token 425 is outside the vocabulary of 425' pack "$work/wordy" "$work/none.mill" --calibrate "$work/extra"
+cp -r "$work/plain" "$work/nan"
+head -c 80 /dev/zero | tr '\0' '\377' | dd of="$work/nan/model.safetensors" bs=1 seek=$(($(stat -c %s "$work/nan/model.safetensors") - 80)) conv=notrunc 2>/dev/null
+ok refuses_to_pack_an_encoders_norm_of_no_numbers refused 3 'LayerNorm.bias: element 0 is infinite or NaN' pack "$work/nan" "$work/none.mill"
+ok nothing_is_left_of_those_files test -z "$(ls "$work"/none* 2>/dev/null)"
+cp -r "$work/plain" "$work/bytes"
+rm "$work/bytes/vocab.txt"
+cp models/demo/tokenizer.json "$work/bytes"
+ok refuses_an_encoder_with_a_tokenizer_of_bytes refused 3 'byte-level BPE, not WordPiece' embed "$work/bytes" the
 rm "$work/plain/vocab.txt"
+ok refuses_a_calibration_without_a_tokenizer refused 3 "an encoder's calibration needs its WordPiece tokenizer" pack "$work/plain" "$work/none.mill" --calibrate "$work/lines"
 ok refuses_an_encoder_without_a_tokenizer refused 3 'vocab.txt' embed "$work/plain" the
 done_testing

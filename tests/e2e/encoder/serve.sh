@@ -66,6 +66,8 @@ status other_dimensions 400 "can only be the model's 20" '{"input":"a","dimensio
 status another_format 400 'float or base64' '{"input":"a","encoding_format":"int8"}'
 status another_argument 400 "no argument 'inputs'; did you mean input" '{"inputs":"a"}'
 status truncate_of_a_word 400 "'truncate' must be true or false" '{"input":"a","truncate":"yes"}'
+status a_model_of_a_number 400 "'model' must be a string, not an integer.*\"param\":\"model\"" '{"input":"a","model":1}'
+status a_user_of_a_number 400 "'user' must be a string, not an integer.*\"param\":\"user\"" '{"input":"a","user":1}'
 status another_model 404 "this server has 'toy'.*model_not_found" '{"input":"a","model":"gpt-4"}'
 status a_body_that_ends 400 'body' '{"input":'
 status too_many_texts 400 "has 2049 texts" "{\"input\":[\"a\"$(printf ',"a"%.0s' $(seq 2048))]}"
@@ -115,6 +117,16 @@ ok what_may_not_wait_is_refused grep -qx 429 "$work/full"
 ok and_one_is_answered grep -qx 200 "$work/full"
 kill -TERM $pid
 wait $pid
+
+# The last tensor's bytes are no numbers: what it gives is none, and JSON has no word for it.
+cp -r "$work/toy" "$work/bad"
+head -c 80 /dev/zero | tr '\0' '\377' | dd of="$work/bad/model.safetensors" bs=1 seek=$(($(stat -c %s "$work/bad/model.safetensors") - 80)) conv=notrunc 2>/dev/null
+whole=$subject subject=$work/bad
+start
+status weights_that_are_no_numbers 500 'a number that is none for input 0; its weights are at fault' '{"input":"a"}'
+kill -TERM $pid
+wait $pid
+subject=$whole
 
 start -d model:tiny
 ok an_engine_s_start_line_says_mxint8 test "$(sed 's/ on http.*//' "$work/address")" = "millrace: serving toy (mxint8, 64 positions, 1 text at a time, model:tiny)"

@@ -60,5 +60,12 @@ exits eval_question_malformed 3 'q: line 6: "gold" is not the number of a choice
 rm "$work/details"
 exits eval_details_only_when_all_is_well 3 'line 6' eval $demo --tasks "$work/q" --details "$work/details"
 ok nothing_is_left_of_details test ! -e "$work/details"
+mkdir "$work/endless"
+cp $demo/*.json $demo/model.safetensors "$work/endless"
+sed -i 's/"eos_token_id": *[0-9]*/"eos_token_id": null/' "$work/endless/config.json"
+exits eval_without_a_context_or_an_end 2 'the context is empty, and the model has no end-of-text token' eval "$work/endless" --tasks <(echo '{"context": "", "continuation": "And"}')
+cp -r $demo "$work/nan"
+head -c 200 /dev/zero | tr '\0' '\377' | dd of="$work/nan/model.safetensors" bs=1 seek=$(($(stat -c %s "$work/nan/model.safetensors") - 200)) conv=notrunc 2>/dev/null
+exits eval_of_weights_that_are_no_numbers 3 'NaN|finite' eval "$work/nan" --tasks <(echo '{"context": "And", "continuation": "the"}')
 exits eval_of_a_text_by_another_name 2 "option '--text' is not known; give --perplexity" eval $demo --text "$work/text" -d model:
 done_testing

@@ -70,6 +70,10 @@ x="-o $work/x --steps 1"
 exits train_encoder_of_no_file 3 'none.h5: No such file' train "$work/plain" --data "$work/none.h5" $x
 exits train_encoder_of_a_text 2 "an encoder learns texts with labels; 'millrace data' makes a file" train "$work/plain" --data "$work/films.tsv" $x
 "$millrace" data models/demo models/demo/heldout.txt -o "$work/windows.h5" --sequence 16 -q
+exits train_encoder_of_another_length 2 '--sequence 12: the texts of .*films.h5 have up to 24 tokens' train "$work/plain" --data "$work/films.h5" $x --sequence 12
+encoder longer BertModel "$none" 128
+"$millrace" data "$work/longer" "$work/films.tsv" -o "$work/long.h5" --text-field sentence --labels no,yes --sequence 80 -q || exit 1
+exits train_encoder_of_texts_beyond_it 3 'long.h5: has texts of up to 80 tokens; the model has 64 positions' train "$work/plain" --data "$work/long.h5" $x
 exits train_encoder_of_windows 3 'windows.h5: ' train "$work/plain" --data "$work/windows.h5" $x
 exits train_encoder_lora 2 'are not for encoders' train "$work/plain" --data "$work/films.h5" $x --lora r=2
 "$millrace" data "$work/plain" "$work/films.tsv" -o "$work/other.h5" --text-field sentence --labels bad,good --sequence 24 >"$work/out"

@@ -33,6 +33,7 @@ ok the_simulated_rtl_gives_the_same_adapter cmp "$work/model.out/$adapter" "$wor
 
 # ---- with its model
 "$millrace" export "$work/a" "$work/again" >"$work/out" 2>&1
+ok export_in_json test "$("$millrace" export "$work/a" "$work/json" --json | tr -d ' \n')" = "{\"directory\":\"$work/json\",\"step\":4,\"format\":\"f32\"}"
 ok export_writes_the_adapter cmp "$work/a.out/$adapter" "$work/again/$adapter"
 "$millrace" export "$work/a" "$work/merged" --merge -q && "$millrace" pack "$work/merged" "$work/m.mill" -q
 ok merging_works test -s "$work/m.mill"
@@ -72,6 +73,9 @@ exits lora_without_a_target 2 "targets are 1 to 16 names" "${short[@]}" -o "$wor
 exits lora_of_another_rank 2 "began with a LoRA adapter of r 8, factor 2, 8 matrices from transformer.h.0.attn.q_proj on, not r 4" "${short[@]}" -o "$work/a" --steps 5 --lora r=4
 exits lora_state_without_lora 2 "is the state of a LoRA adapter" "${short[@]}" -o "$work/a" --steps 5
 exits lora_that_freezes 2 "freeze" "${short[@]}" -o "$work/no" --steps 1 --lora r=4 --freeze '*'
+cp -r "$work/a.out" "$work/dropped"
+sed -i 's/"lora_dropout": *[0-9.]*/"lora_dropout": 0.1/' "$work/dropped/adapter_config.json"
+exits adapter_with_dropout 3 'dropped: lora_dropout is 0.1; there is no dropout: set it to 0' "${short[@]}" -o "$work/no" --steps 1 --adapter "$work/dropped"
 exits merge_without_lora 2 "\-\-merge goes with \-\-lora or \-\-adapter" "${short[@]}" -o "$work/no" --steps 1 --merge --export "$work/no.out"
 "$millrace" "${short[@]}" -o "$work/whole" --steps 1 >"$work/log" 2>&1
 exits merge_of_a_whole_state 2 "\-\-merge is for the state of a LoRA adapter" export "$work/whole" "$work/no.out" --merge

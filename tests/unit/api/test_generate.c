@@ -343,6 +343,12 @@ static void refuses_bad_options(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         refused(s, good, 1, &bad[i], MR_ERR_USAGE, "generation needs");
+    struct mr_tokenizer *tokenizer = model->packed.tokenizer;
+    const char *const stop[] = {"x"};
+    const struct mr_generate_options stops = {.max_tokens = 1, .stop = stop, .n_stop = 1};
+    model->packed.tokenizer = NULL;
+    refused(s, good, 1, &stops, MR_ERR_USAGE, "stop strings need a model with a tokenizer");
+    model->packed.tokenizer = tokenizer;
     mr_session_close(s);
 }
 

@@ -445,6 +445,11 @@ static void keys_of_other_kinds_are_refused(void **unused)
     refuse("trainer: {init: {schedulers: [{ConstantLR: {learning_rate: 1}}, {ConstantLR: "
            "{learning_rate: 1}}]}}",
            MR_ERR_UNSUPPORTED, "several schedules at once: rates are the same for all weights");
+    refuse("train_input: {data_dir: \"\"}", MR_ERR_USAGE,
+           "a.yaml:1: train_input.data_dir: nothing stands where a path should");
+    refuse("model: {position_embedding_type: alibi}", MR_ERR_UNSUPPORTED,
+           "a.yaml:1: model.position_embedding_type: 'alibi': GPT-J's rotary and GPT-2's learned");
+    refuse("optimizer: {learning_rate: fast}", MR_ERR_USAGE, "a.yaml:1: optimizer.learning_rate: ");
 }
 
 // As many as there is room for are taken, and one more is refused.
@@ -489,6 +494,9 @@ static void yaml_of_other_uses_is_refused(void **unused)
         refuse(rows[i].text, MR_ERR_FORMAT, rows[i].words);
     refuse(repeated("a: [", "&a 1,", 256, "]"), MR_ERR_USAGE, "a: the key is not known");
     refuse(repeated("a: [", "&a 1,", 257, "]"), MR_ERR_FORMAT, "a.yaml:1: more than 256 anchors");
+    // Few enough, but for what the alias stands for.
+    refuse(repeated("a: &a [", "1,", 2100, "]\nb: *a\n"), MR_ERR_FORMAT,
+           "a.yaml:2: more than 4096 values, those of aliases counted");
     // Each is shallow enough; the alias stands where the two together are not.
     static const char lists[] = "a: &a [[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]\nb: ";
     char end[100];
@@ -526,9 +534,35 @@ static void models_are_those_of_their_checkpoints(void **unused)
     c.n_inner = 95;
     assert_int_equal(mr_training_fits(&t, &c, &err), MR_ERR_FIT);
     assert_non_null(strstr(err.text, "model.filter_size: 96, and the checkpoint has 95"));
+    c.n_inner = 96;
+    c.layer_norm_epsilon = 1e-6F;
+    t.model.epsilon = 1e-5;
+    t.model.epsilon_where = "a.yaml:4: model.layer_norm_epsilon";
+    assert_refused(mr_training_fits(&t, &c, &err), MR_ERR_FIT, &err,
+                   "layer_norm_epsilon: 1e-05, and the checkpoint has 1e-06");
+    t.model.type = "gpt2";
+    assert_refused(mr_training_fits(&t, &c, &err), MR_ERR_FIT, &err,
+                   "the configuration is of a gpt2, the checkpoint is a gptj");
+    t.model.type = "gptj";
     t.model.size[MR_SIZE_ROTARY] = 10;
     assert_int_equal(mr_training_shape(&t, &c, &err), MR_ERR_USAGE);
     assert_non_null(strstr(err.text, "an even number from 2 to 8"));
+    mr_training_free(&t);
+}
+
+// What a model from scratch has to have said.
+static void a_model_that_is_not_described_is_refused(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_config c;
+    struct mr_training t = must(MR_TRAIN, DATA STEPS RATE);
+    assert_refused(mr_training_shape(&t, &c, &err), MR_ERR_USAGE, &err,
+                   "the configuration has no model to begin with; describe one");
+    mr_training_free(&t);
+    t = must(MR_TRAIN, DATA STEPS RATE "model: {name: gpt2, vocab_size: 50, hidden_size: 32}\n");
+    assert_refused(mr_training_shape(&t, &c, &err), MR_ERR_USAGE, &err,
+                   "the configuration's model lacks max_position_embeddings");
     mr_training_free(&t);
 }
 
@@ -550,6 +584,7 @@ int main(void)
         cmocka_unit_test(lists_have_an_end),
         cmocka_unit_test(yaml_of_other_uses_is_refused),
         cmocka_unit_test(models_are_those_of_their_checkpoints),
+        cmocka_unit_test(a_model_that_is_not_described_is_refused),
     };
     return cmocka_run_group_tests_name("training", tests, files_setup, files_teardown);
 }

@@ -431,7 +431,15 @@ static void other_files_are_read_or_refused(void **unused)
     v[1][1][2] = v[0][1][1] = 0;
     write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], 2);
     refuse_file(VOCAB, MR_ERR_FORMAT, "no row has a target that is learnt");
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hsize_t none[] = {0, 3, 3};
+    write_foreign(H5T_STD_I32LE, 3, none, &v[0][0][0], 0);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "'data' has no rows, or none of 1 to 1048576 tokens");
+    write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], 2);
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), one = H5Screate(H5S_SCALAR);
+    hid_t a = H5Acreate2(file, "vocabulary", H5T_IEEE_F64LE, one, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Aclose(a) >= 0 && H5Sclose(one) >= 0 && H5Fclose(file) >= 0);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "'vocabulary' is no number");
+    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     assert_true(H5Fclose(file) >= 0);
     refuse_file(VOCAB, MR_ERR_FORMAT, "has no 'data'");
 }
