@@ -52,6 +52,16 @@ static int encode_one(struct mr_encoder *e, const struct mr_encoder_text *text,
     return *rows ? encode(e, 1, framed, *rows, err) : no_memory("a text's rows", err);
 }
 
+// Damaged weights give what is no number, of which no answer is made.
+static int check_numbers(const float *x, size_t n, struct mr_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "the model gives a number that is none; its weights are at fault");
+    return 0;
+}
+
 // ---- embeddings ----
 
 static void pool(const float *rows, int count, int width, enum mr_pooling pooling, bool normalize,
@@ -111,6 +121,8 @@ int mr_encoder_embed(struct mr_encoder *encoder, const struct mr_encoder_text *t
         if (rc == 0)
             rc =
                 mr_encoder_embed_framed(encoder, n, framed, opt, rows + (size_t)first * width, err);
+        if (rc == 0)
+            rc = check_numbers(rows + (size_t)first * width, (size_t)n * width, err);
         for (int i = 0; i < n; i++)
             mr_framed_free(&framed[i]);
     }
@@ -152,6 +164,8 @@ static int fill(struct mr_encoder *e, const struct mr_framed *framed, const floa
         rc = mr_cpu_head(e->heads, MR_HEAD_WORDS, 1, rows + i * width, logits, err);
         if (rc == 0)
             choose(e, logits, mask, most, *list + (size_t)mask * (size_t)most);
+        if (rc == 0)
+            rc = check_numbers(logits, (size_t)e->config->vocab_size, err);
         mask++;
     }
     *count = masks * (size_t)most;
@@ -214,6 +228,8 @@ static int classify(struct mr_encoder *e, const float *last, int n, float **out,
         rc = mr_cpu_head(e->heads, MR_HEAD_LABELS, *rows, c->by_token ? last : pooled, *out, err);
     for (int r = 0; rc == 0 && r < *rows; r++)
         probabilities(c, *out + (size_t)r * labels);
+    if (rc == 0)
+        rc = check_numbers(*out, (size_t)*rows * labels, err);
     free(pooled);
     return rc;
 }

@@ -242,8 +242,19 @@ echo superfluous >>"$work/wordy/vocab.txt"
 ok refuses_more_words_than_the_model_has refused 3 "the tokenizer has ids up to 425, but the model's vocabulary has 425" embed "$work/wordy" the
 printf 'a superfluous stream\nthe mill\n' >"$work/extra"
 ok refuses_such_a_word_in_its_calibration refused 3 'extra: token 425 is outside the vocabulary of 425' pack "$work/wordy" "$work/none.mill" --calibrate "$work/extra"
-cp -r "$work/plain" "$work/nan"
-head -c 80 /dev/zero | tr '\0' '\377' | dd of="$work/nan/model.safetensors" bs=1 seek=$(($(stat -c %s "$work/nan/model.safetensors") - 80)) conv=notrunc 2>/dev/null
+# without_numbers MODEL NAME BYTES: a copy whose last bytes are no numbers.
+without_numbers() {
+    cp -r "$work/$1" "$work/$2"
+    head -c "$3" /dev/zero | tr '\0' '\377' | dd of="$work/$2/model.safetensors" bs=1 seek=$(($(stat -c %s "$work/$2/model.safetensors") - $3)) conv=notrunc 2>/dev/null
+}
+without_numbers plain nan 80
+ok refuses_to_embed_by_weights_that_are_no_numbers refused 3 'a number that is none; its weights are at fault' embed "$work/nan" the
+without_numbers words nan-words 4
+ok refuses_to_fill_by_them refused 3 'a number that is none; its weights are at fault' fill-mask "$work/nan-words" "the [MASK]"
+without_numbers labels nan-labels 4
+ok refuses_to_classify_by_them refused 3 'a number that is none; its weights are at fault' classify "$work/nan-labels" the
+without_numbers tags nan-tags 4
+ok refuses_to_classify_tokens_by_them refused 3 'a number that is none; its weights are at fault' classify "$work/nan-tags" the --json
 ok refuses_to_pack_an_encoders_norm_of_no_numbers refused 3 'LayerNorm.bias: element 0 is infinite or NaN' pack "$work/nan" "$work/none.mill"
 ok nothing_is_left_of_those_files test -z "$(ls "$work"/none* 2>/dev/null)"
 cp -r "$work/plain" "$work/bytes"
