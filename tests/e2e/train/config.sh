@@ -75,6 +75,8 @@ run first.yaml -m train -o frozen --max_steps 1 --set 'optimizer.freeze=["*", "!
 ok a_configuration_freezes test $? = 0
 run first.yaml -m train -o lora --max_steps 1 --checkpoint_path first/checkpoint-0 --export lora.out --set 'model.lora_params={r: 2, alpha: 4, target_modules: [proj_q_dense_layer, fc_in]}'
 ok a_configuration_trains_an_adapter grep -q '"r": 2' lora.out/adapter_config.json
+run first.yaml -m train -o lora-list --max_steps 1 --checkpoint_path first/checkpoint-0 --export list.out --set 'model.lora_params=[{r: 2, alpha: 4.5, target_modules: [proj_q_dense_layer, fc_in]}]'
+ok also_in_a_list_of_one grep -qE '"lora_alpha": 4.5(0*),' list.out/adapter_config.json
 ok with_the_names_of_hugging_face grep -q 'q_proj.lora_A' lora.out/adapter_model.safetensors
 run first.yaml -m train -o adam --max_steps 2 --set optimizer.optimizer_type=Adam --set optimizer.weight_decay=0.2
 sed '/AdamW:/,/weight_decay/d; s/^    optimizer:/    optimizer: {SGD: {momentum: 0.9, nesterov: true, weight_decay: 0.1}}/' second.yaml >sgd.yaml

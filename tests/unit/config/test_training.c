@@ -449,7 +449,8 @@ static void keys_of_other_kinds_are_refused(void **unused)
            "a.yaml:1: train_input.data_dir: nothing stands where a path should");
     refuse("model: {position_embedding_type: alibi}", MR_ERR_UNSUPPORTED,
            "a.yaml:1: model.position_embedding_type: 'alibi': GPT-J's rotary and GPT-2's learned");
-    refuse("optimizer: {learning_rate: fast}", MR_ERR_USAGE, "a.yaml:1: optimizer.learning_rate: ");
+    refuse("optimizer: {learning_rate: fast}", MR_ERR_USAGE,
+           "a.yaml:1: optimizer.learning_rate: learning_rate of the schedule is 'fast'");
 }
 
 // As many as there is room for are taken, and one more is refused.
