@@ -163,9 +163,9 @@ static int fill(struct mr_encoder *e, const struct mr_framed *framed, const floa
             continue;
         rc = mr_cpu_head(e->heads, MR_HEAD_WORDS, 1, rows + i * width, logits, err);
         if (rc == 0)
-            choose(e, logits, mask, most, *list + (size_t)mask * (size_t)most);
-        if (rc == 0)
             rc = check_numbers(logits, (size_t)e->config->vocab_size, err);
+        if (rc == 0)
+            choose(e, logits, mask, most, *list + (size_t)mask * (size_t)most);
         mask++;
     }
     *count = masks * (size_t)most;
