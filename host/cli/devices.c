@@ -68,7 +68,7 @@ static void show_configurations(const struct list *l)
         (void)snprintf(uri, sizeof uri, "model:%s", c->name);
         show(l, uri, "bit-exact C model, trains", c, &(struct mr_error){0});
         (void)snprintf(uri, sizeof uri, "sim:%s", c->name);
-        probe(l, uri, "Verilated RTL, some commands of training", c);
+        probe(l, uri, "Verilated RTL, trains", c);
     }
 }
 

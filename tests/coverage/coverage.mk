@@ -10,7 +10,7 @@ COVERAGE_MAKE = SAN="--coverage -fprofile-update=prefer-atomic -fsanitize=leak -
 .PHONY: coverage deps-coverage
 deps-coverage:
 	@$(MAKE) --no-print-directory deps DEPS="$(DEPS_COVERAGE)"
-## coverage: lines and branches of host/ and rtl/ that tests reach, a folder each, against their floors (50 minutes)
+## coverage: lines and branches of host/ and rtl/ that tests reach, a folder each, against their floors (an hour)
 coverage: deps deps-xrt deps-mpi deps-coverage
 	@$(MAKE) --no-print-directory -j$(JOBS) $(COVERAGE)/links all view-sim sim-tinyt view-tinyt xrt-tests \
 	  $(BUILD)/serve/check $(BUILD)/serve/load

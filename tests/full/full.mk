@@ -100,7 +100,7 @@ $(BUILD)/full/tokenizer: tests/full/tokenizer.c $(LIB)
 bench-tokenizer: $(BUILD)/full/tokenizer
 	@$< models/demo models/demo/heldout.txt
 
-## test-full: test, and all that takes longer; result in docs/results/test-full.txt (an hour)
+## test-full: test, and all that takes longer; result in docs/results/test-full.txt (three to four hours)
 test-full: deps
 	@BUILD=$(BUILD) JOBS=$(JOBS) MAKE="$(MAKE)" bash tests/full/run.sh
 ## test-full-stale: the parts whose last result is older than their sources
