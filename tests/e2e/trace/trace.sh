@@ -128,6 +128,9 @@ exits trace_in_place_of_an_old_file 0 '' trace $demo --svg "$work/old/link"
 ok new_picture_is_where_the_link_points test -L "$work/old/link" -a "$(tail -1 "$work/old/f.svg")" = "</svg>"
 exits trace_into_one_file_twice 2 'json and --svg name the same file' trace $demo --svg "$work/x" --json "$work/./x"
 exits trace_into_one_file_by_a_link 2 'json and --svg name the same file' trace $demo --svg "$work/old/link" --json "$work/old/f.svg"
+long=sim:$(printf '%5000s' '' | tr ' ' x)
+exits trace_on_a_device_without_end 2 '^millrace: (x+|sim:x+)[.]{3}: too long$' trace $demo -d "$long"
+exits trace_of_training_on_a_device_without_end 2 '^millrace: sim:x+[.]{3}: too long$' trace $demo --train 40 -d "$long"
 exits trace_into_a_directory 3 'Is a directory' trace $demo --svg "$work/old"
 exits trace_onto_standard_output 2 'standard output is not for files' trace $demo --json -
 exits trace_waves_into_a_device 3 'not a regular file' trace $demo --fst "$work/full" --from 0 --to 9

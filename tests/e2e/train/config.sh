@@ -176,6 +176,10 @@ wrong yaml_with_a_misspelt_section 2 'trainer.init.lop: the key is not known; di
 wrong yaml_of_another_type 2 "wrong.yaml:1: train_input.batch_size: 'many' is not a whole number from 1 to 1048576" 'train_input: {batch_size: many}'
 wrong yaml_out_of_range 2 "runconfig.max_steps: '0' is not a whole number" 'runconfig: {max_steps: 0}'
 wrong yaml_with_a_huge_number 2 "'99999999999999999999' is not a whole number" 'model: {vocab_size: 99999999999999999999}'
+wrong yaml_with_a_flag_that_is_none 2 "wrong.yaml:1: train_input.shuffle: 'maybe' is neither true nor false" 'train_input: {shuffle: maybe}'
+wrong yaml_with_a_quoted_flag 2 "train_input.shuffle: 'true' is neither true nor false" 'train_input: {shuffle: "true"}'
+wrong yaml_with_a_seed_that_is_rounded 2 "wrong.yaml:1: runconfig.seed: '1e3' is not a whole number in digits" 'runconfig: {seed: 1e3}'
+wrong yaml_with_a_list_for_a_directory 2 "wrong.yaml:1: runconfig.model_dir: '?a list'? is no text" 'runconfig: {model_dir: [a]}'
 wrong yaml_that_is_not_finite 2 "'.inf' is not a number" 'optimizer: {eps: .inf}'
 wrong yaml_with_a_list_for_keys 2 "wrong.yaml:1: model: 'a list' stands where keys should" 'model: [1, 2]'
 wrong yaml_with_aliases_of_a_key 2 'optimizer.epsilon: stands in line 1, too' 'optimizer: {eps: 1e-8, epsilon: 1e-8}'
@@ -196,6 +200,9 @@ number=$((number + 1))
 wrong yaml_with_an_alias_of_itself 3 'within its own value' 'a: &a [*a]'
 head -c 70000 /dev/zero | tr '\0' '#' >large.yaml
 exits yaml_that_is_too_large 3 'has 70000 bytes; a configuration has at most 65536' train large.yaml -o none
+full=()
+for i in {1..64}; do full+=(--set "runconfig.seed=$i"); done
+exits max_steps_beside_as_many_keys_as_there_may_be 2 '--max_steps is one --set too many' train first.yaml -o none "${full[@]}" --max_steps 1
 more key_without_a_value 2 '--set runconfig.seed: is not KEY=VALUE' runconfig.seed
 more key_of_a_set_that_is_misspelt 2 '--set: model.vocab_sise: the key is not known; did you mean model.vocab_size' model.vocab_sise=3
 exits key_as_an_option_that_is_misspelt 2 'optimizer.ep: the key is not known; did you mean optimizer.eps' train first.yaml -o none --optimizer.ep 1

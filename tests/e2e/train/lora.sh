@@ -78,6 +78,7 @@ sed -i 's/"lora_dropout": *[0-9.]*/"lora_dropout": 0.1/' "$work/dropped/adapter_
 exits adapter_with_dropout 3 'dropped: lora_dropout is 0.1; there is no dropout: set it to 0' "${short[@]}" -o "$work/no" --steps 1 --adapter "$work/dropped"
 exits merge_without_lora 2 "\-\-merge goes with \-\-lora or \-\-adapter" "${short[@]}" -o "$work/no" --steps 1 --merge --export "$work/no.out"
 "$millrace" "${short[@]}" -o "$work/whole" --steps 1 >"$work/log" 2>&1
+exits merge_into_another_model 3 "gptj-d12-r4: is another model than the adapter's state is of" export "$work/a" "$work/no.out" --merge --model tests/fixtures/train/gptj-d12-r4
 exits merge_of_a_whole_state 2 "\-\-merge is for the state of a LoRA adapter" export "$work/whole" "$work/no.out" --merge
 ok nothing_was_made test ! -e "$work/no"
 done_testing

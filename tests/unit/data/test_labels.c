@@ -252,6 +252,40 @@ static void other_files_are_read_or_refused(void **unused)
     refuse(VOCAB, 2, MR_ERR_FORMAT, "1 to 63 bytes");
 }
 
+// `labels` that are no data set, and some with a byte that their checksum does not fit.
+static void damaged_labels_are_refused(void **unused)
+{
+    (void)unused;
+    const int32_t data[2][3][3] = {{{4, 5, 6}, {1, 1, 0}, {0, 1, 9}},
+                                   {{1, 2, 3}, {1, 1, 1}, {0, 0, 1}}},
+                  labels[] = {1, 0};
+    const char names[2][MR_LABEL] = {"no", "yes"};
+    const hsize_t two[] = {2};
+    write_foreign(&data[0][0][0], NULL, 0, names[0], MR_LABEL, 2);
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t group = H5Gcreate2(file, "labels", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Gclose(group) >= 0 && H5Fclose(file) >= 0);
+    refuse(VOCAB, 2, MR_ERR_FORMAT, "'labels' cannot be read");
+    write_foreign(&data[0][0][0], NULL, 0, names[0], MR_LABEL, 2);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, two, NULL);
+    assert_true(H5Pset_chunk(how, 1, two) >= 0 && H5Pset_fletcher32(how) >= 0);
+    hid_t d = H5Dcreate2(file, "labels", H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    assert_true(H5Dwrite(d, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels) >= 0);
+    haddr_t at;
+    hsize_t size;
+    assert_true(H5Dget_chunk_info(d, space, 0, NULL, NULL, &at, &size) >= 0 && size > 8);
+    assert_true(H5Dclose(d) >= 0 && H5Sclose(space) >= 0 && H5Pclose(how) >= 0);
+    assert_true(H5Fclose(file) >= 0);
+    struct mr_examples e;
+    struct mr_error err = {0};
+    check(open_it(&e, VOCAB, 2, &err), &err);
+    mr_examples_close(&e);
+    FILE *f = fopen(path, "r+b");
+    assert_true(f && fseek(f, (long)at, SEEK_SET) == 0 && fputc(9, f) == 9 && fclose(f) == 0);
+    refuse(VOCAB, 2, MR_ERR_FORMAT, "'labels' cannot be read: it is damaged or cut off");
+}
+
 static void damaged_files_are_refused(void **unused)
 {
     (void)unused;
@@ -350,6 +384,7 @@ int main(void)
         cmocka_unit_test(texts_are_read_back),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(other_files_are_read_or_refused),
+        cmocka_unit_test(damaged_labels_are_refused),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(batches_have_types_and_labels),
     };

@@ -308,6 +308,11 @@ static void refuses_a_flipped_bit(void **state)
         flip("header", slot + at, 3);
         flip("header", at, 3);
     }
+    flip("header", 0, 3); // both slots: any file of that name
+    flip("header", slot, 3);
+    refuse_open(MR_ERR_FORMAT, "has no header of a training's state");
+    flip("header", slot, 3);
+    flip("header", 0, 3);
     flip("config.json", 1, 0);
     refuse_open(MR_ERR_FORMAT, "config.json");
     flip("config.json", 1, 1); // a tab for the end of a line: the same configuration

@@ -11,6 +11,7 @@
 #include "text/bert_unicode.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
+#include "text/wordpiece.h"
 #include "unit/files.h"
 
 #define FIXTURES "tests/fixtures/wordpiece/"
@@ -315,6 +316,12 @@ static void refuses_other_kinds_of_wordpiece(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuses(changed(cases[i].part, cases[i].key, cases[i].value), cases[i].status,
                 cases[i].message);
+    char prefix[MR_WORD_CHARS + 4];
+    memset(prefix, '#', sizeof prefix);
+    prefix[0] = prefix[MR_WORD_CHARS + 2] = '\'';
+    prefix[MR_WORD_CHARS + 3] = 0;
+    refuses(changed("model", "continuing_subword_prefix", prefix), MR_ERR_UNSUPPORTED,
+            "\"continuing_subword_prefix\" is too long");
 }
 
 static void refuses_bad_wordpiece_vocabulary(void **state)
