@@ -23,17 +23,20 @@ static int stopped(void *arg)
     return track(arg, 0);
 }
 
-// vocab.txt is WordPiece, which encoders have.
-static bool has_tokenizer(const char *dir, bool encoder)
+// 1: there is one, 0: there is none, or MR_ERR_MEMORY. vocab.txt is WordPiece, which encoders have.
+static int has_tokenizer(const char *dir, bool encoder, struct mr_error *err)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "vocab.txt"};
-    bool found = false;
-    for (int i = 0; i < (encoder ? 3 : 2) && !found; i++) {
-        char *path = mr_path_join(dir, names[i], NULL);
-        found = path && mr_file_exists(path);
+    for (int i = 0; i < (encoder ? 3 : 2); i++) {
+        char *path = mr_path_join(dir, names[i], err);
+        if (!path)
+            return MR_ERR_MEMORY;
+        bool found = mr_file_exists(path);
         free(path);
+        if (found)
+            return 1;
     }
-    return found;
+    return 0;
 }
 
 // Configuration, tables and heads of the checkpoint.
@@ -75,7 +78,9 @@ static int open_model(struct mr_packed *packed, const char *dir, const struct mr
     take_tables(packed);
     bool encoder = mr_arch_of(&packed->config)->encoder;
     rc = mr_stream_list_make(&packed->list, &packed->config, packed->format, err);
-    if (rc == 0 && has_tokenizer(dir, encoder))
+    if (rc == 0)
+        rc = has_tokenizer(dir, encoder, err);
+    if (rc > 0)
         rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
     if (rc == 0 && opt->text)
         rc = mr_packed_need_tokenizer(packed, err);
