@@ -19,6 +19,7 @@
 #include "data/examples.h"
 #include "data/records.h"
 #include "unit/check.h"
+#include "unit/data/checksummed.h"
 #include "unit/files.h"
 
 static const struct mr_data_fields usual = {
@@ -462,24 +463,15 @@ static void rows_that_cannot_be_there_are_refused(void **unused)
 static void damaged_rows_are_refused(void **unused)
 {
     (void)unused;
-    const hsize_t shape[] = {2, 3, 3}, chunk[] = {2, 3, 3};
+    const hsize_t shape[] = {2, 3, 3};
     const int32_t v[18] = {4, 5, 6, 0, 1, 0, 5, 6, 7, 1, 2, 3, 0, 0, 0, 2, 3, 4};
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, shape, NULL);
-    assert_true(H5Pset_chunk(how, 3, chunk) >= 0 && H5Pset_fletcher32(how) >= 0);
-    hid_t data = H5Dcreate2(file, "data", H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
-    assert_true(H5Dwrite(data, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
-    haddr_t at;
-    hsize_t size;
-    assert_true(H5Dget_chunk_info(data, space, 0, NULL, NULL, &at, &size) >= 0 && size > 8);
-    assert_true(H5Dclose(data) >= 0 && H5Sclose(space) >= 0 && H5Pclose(how) >= 0);
-    assert_true(H5Fclose(file) >= 0);
+    long at = write_checksummed(file, "data", 3, shape, v);
     struct mr_examples e;
     struct mr_error err = {0};
     check(open_one(&e, path, VOCAB, &err), &err);
     mr_examples_close(&e);
-    FILE *f = fopen(path, "r+b");
-    assert_true(f && fseek(f, (long)at, SEEK_SET) == 0 && fputc(9, f) == 9 && fclose(f) == 0);
+    damage(path, at);
     refuse_file(VOCAB, MR_ERR_FORMAT, "rows cannot be read: it is damaged or cut off");
 }
 

@@ -16,6 +16,7 @@
 #include "data/examples.h"
 #include "unit/bert_model.h"
 #include "unit/check.h"
+#include "unit/data/checksummed.h"
 #include "unit/files.h"
 
 enum { LENGTH = 5, VOCAB = 40, ROWS = 7000 };
@@ -268,21 +269,12 @@ static void damaged_labels_are_refused(void **unused)
     refuse(VOCAB, 2, MR_ERR_FORMAT, "'labels' cannot be read");
     write_foreign(&data[0][0][0], NULL, 0, names[0], MR_LABEL, 2);
     file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-    hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, two, NULL);
-    assert_true(H5Pset_chunk(how, 1, two) >= 0 && H5Pset_fletcher32(how) >= 0);
-    hid_t d = H5Dcreate2(file, "labels", H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
-    assert_true(H5Dwrite(d, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels) >= 0);
-    haddr_t at;
-    hsize_t size;
-    assert_true(H5Dget_chunk_info(d, space, 0, NULL, NULL, &at, &size) >= 0 && size > 8);
-    assert_true(H5Dclose(d) >= 0 && H5Sclose(space) >= 0 && H5Pclose(how) >= 0);
-    assert_true(H5Fclose(file) >= 0);
+    long at = write_checksummed(file, "labels", 1, two, labels);
     struct mr_examples e;
     struct mr_error err = {0};
     check(open_it(&e, VOCAB, 2, &err), &err);
     mr_examples_close(&e);
-    FILE *f = fopen(path, "r+b");
-    assert_true(f && fseek(f, (long)at, SEEK_SET) == 0 && fputc(9, f) == 9 && fclose(f) == 0);
+    damage(path, at);
     refuse(VOCAB, 2, MR_ERR_FORMAT, "'labels' cannot be read: it is damaged or cut off");
 }
 
