@@ -376,6 +376,7 @@ static int list_dropout(const json_t *json, const char *path, char text[MR_DROPO
     const struct mr_arch *arch = NULL;
     int rc = find_architecture(json, path, &arch, err);
     size_t n = 0;
+    text[0] = 0;
     for (int i = 0; rc == 0 && i < arch->n_dropout; i++) {
         const json_t *value = json_object_get(json, arch->dropout[i].key);
         bool given = value && !json_is_null(value);
@@ -397,7 +398,6 @@ int mr_config_dropout(const char *dir, char text[MR_DROPOUT_TEXT], struct mr_err
     json_t *json = NULL;
     char *path = mr_path_join(dir, "config.json", err);
     int rc = path ? mr_file_map(&file, path, err) : MR_ERR_MEMORY;
-    text[0] = 0;
     if (rc == 0)
         rc = mr_json_parse(&json, file.data, file.size, path, err);
     if (rc == 0)

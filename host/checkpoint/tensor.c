@@ -59,18 +59,6 @@ static bool in_range(const struct mr_tensor *tensor, size_t first, size_t count)
 
 static size_t element_bytes(const struct mr_tensor *t)
 {
-    switch (t->dtype) {
-    case MR_DTYPE_F32:
-    case MR_DTYPE_I32:
-        return 4;
-    case MR_DTYPE_F16:
-    case MR_DTYPE_BF16:
-        return 2;
-    case MR_DTYPE_I64:
-        return 8;
-    case MR_DTYPE_OTHER:
-        break;
-    }
     return t->count ? t->bytes / t->count : 0;
 }
 

@@ -418,6 +418,24 @@ static void refuses_damaged_files(void **unused)
     remove_dir(files_path("adapter"));
 }
 
+// What has come into the directory since it was looked at stays, and is all that is there.
+static void a_directory_that_is_filled_meanwhile_is_left_alone(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_directory d;
+    check(mr_directory_open(&d, files_path("adapter"), NULL, &err), &err);
+    char *tmp = strdup(d.tmp);
+    assert_int_equal(mkdir(files_path("adapter"), 0700), 0);
+    const char *other = files_write_text("adapter/other", "theirs");
+    assert_refused(mr_directory_end(&d, 0, &err), MR_ERR_IO, &err,
+                   "adapter: exists and is not empty");
+    assert_int_equal(access(other, F_OK), 0);
+    assert_int_equal(access(tmp, F_OK), -1);
+    free(tmp);
+    remove_dir(files_path("adapter"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +447,7 @@ int main(void)
         cmocka_unit_test(all_linear_is_a_word_of_the_user_and_no_name),
         cmocka_unit_test(refuses_tensors_that_do_not_belong),
         cmocka_unit_test(refuses_damaged_files),
+        cmocka_unit_test(a_directory_that_is_filled_meanwhile_is_left_alone),
     };
     if (files_setup(NULL) != 0)
         return 1;

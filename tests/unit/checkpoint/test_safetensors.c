@@ -47,6 +47,9 @@ static void reads_tensors_in_order_of_name(void **state)
     assert_int_equal(a->dtype, MR_DTYPE_OTHER);
     assert_int_equal(a->rank, 0);
     assert_int_equal(a->count, 1);
+    uint8_t byte; // also of a type that no model has
+    assert_int_equal(mr_tensor_copy(a, 0, 1, &byte), 0);
+    assert_int_equal(byte, 24);
     assert_int_equal(mr_tensors_find(&file.tensors, "c")->count, 0);
     mr_weights_close(&file);
 }
@@ -62,14 +65,16 @@ static void reads_a_file_without_tensors(void **state)
     mr_weights_close(&file);
 }
 
-static struct mr_tensor view(enum mr_dtype dtype, const void *data, size_t count)
+static struct mr_tensor view(enum mr_dtype dtype, const void *data, size_t count,
+                             size_t element_bytes)
 {
     return (struct mr_tensor){.name = "t",
                               .dtype = dtype,
                               .rank = 1,
                               .shape = {(int64_t)count},
                               .count = count,
-                              .data = data};
+                              .data = data,
+                              .bytes = count * element_bytes};
 }
 
 static uint32_t bits_of(float f)
@@ -87,7 +92,7 @@ static void converts_every_half_exactly(void **state)
     static float floats[65536];
     for (unsigned i = 0; i < 65536; i++)
         halves[i] = (uint16_t)i;
-    struct mr_tensor t = view(MR_DTYPE_F16, halves, 65536);
+    struct mr_tensor t = view(MR_DTYPE_F16, halves, 65536, 2);
     assert_int_equal(mr_tensor_read_f32(&t, 0, 65536, floats), 0);
     for (unsigned i = 0; i < 65536; i++) {
         unsigned exponent = i >> 10 & 31, fraction = i & 1023;
@@ -110,7 +115,7 @@ static void converts_every_bfloat_exactly(void **state)
     static float floats[65536];
     for (unsigned i = 0; i < 65536; i++)
         values[i] = (uint16_t)i;
-    struct mr_tensor t = view(MR_DTYPE_BF16, values, 65536);
+    struct mr_tensor t = view(MR_DTYPE_BF16, values, 65536, 2);
     assert_int_equal(mr_tensor_read_f32(&t, 0, 65536, floats), 0);
     for (unsigned i = 0; i < 65536; i++)
         assert_int_equal(bits_of(floats[i]), i << 16);
@@ -122,7 +127,7 @@ static void reads_ranges_at_any_alignment(void **state)
     const float expected[4] = {1.5F, -2.0F, 0.0F, 1e-40F};
     unsigned char bytes[1 + sizeof expected];
     memcpy(bytes + 1, expected, sizeof expected);
-    struct mr_tensor t = view(MR_DTYPE_F32, bytes + 1, 4);
+    struct mr_tensor t = view(MR_DTYPE_F32, bytes + 1, 4, 4);
     float got[3];
     assert_int_equal(mr_tensor_read_f32(&t, 1, 3, got), 0);
     assert_memory_equal(got, expected + 1, sizeof got);
@@ -133,7 +138,7 @@ static void refuses_reads_outside_a_tensor_or_of_another_type(void **state)
 {
     (void)state;
     const int64_t data[2] = {-1, INT64_MAX};
-    struct mr_tensor t = view(MR_DTYPE_I64, data, 2);
+    struct mr_tensor t = view(MR_DTYPE_I64, data, 2, 8);
     float f;
     int64_t i[2];
     assert_int_equal(mr_tensor_copy(&t, 0, 2, i), 0);

@@ -205,12 +205,30 @@ static void refuses_a_stream_of_another_size(void **state)
     free(im.data);
 }
 
+enum { LIST = 64 + 64 * 2 + 8, ENTRY = 32 }; // where the header has it; of a tensor
+
+// All checksums are right, but the list says that a tensor is another.
+static void refuses_a_list_of_other_tensors(void **state)
+{
+    (void)state;
+    struct image im;
+    load_image(&im);
+    uint64_t list[3]; // offset, size, hash
+    memcpy(list, im.data + LIST, sizeof list);
+    im.data[list[0] + ENTRY]++;
+    list[2] = XXH3_64bits(im.data + list[0], list[1]);
+    memcpy(im.data + LIST, list, sizeof list);
+    seal(&im);
+    refused(&im, im.size, MR_ERR_FORMAT, "entry 1 of its list of tensors");
+    free(im.data);
+}
+
 // All checksums are right, but one column's largest code is below that of a block: the device would
 // align the block's products by a distance that is none.
 static void refuses_a_code_above_its_columns_largest(void **state)
 {
     (void)state;
-    enum { LIST = 64 + 64 * 2 + 8, ENTRY = 32, Q_PROJ = 2 };
+    enum { Q_PROJ = 2 };
     struct image im;
     load_image(&im);
     uint64_t list[3]; // offset, size, hash
@@ -251,6 +269,7 @@ int main(void)
         cmocka_unit_test(refuses_overlapping_sections),
         cmocka_unit_test(refuses_a_flipped_bit_in_any_section),
         cmocka_unit_test(refuses_a_stream_of_another_size),
+        cmocka_unit_test(refuses_a_list_of_other_tensors),
         cmocka_unit_test(refuses_a_code_above_its_columns_largest),
     };
     return cmocka_run_group_tests_name("hostile_pack", tests, files_setup, files_teardown);

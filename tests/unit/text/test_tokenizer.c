@@ -480,6 +480,37 @@ static void settings_of_the_file_are_followed(void **state)
     }
 }
 
+// No merge makes a token with characters that stand for no byte: it is only shown, as its text.
+static void a_token_outside_the_alphabet_is_its_text(void **state)
+{
+    (void)state;
+    json_t *root = hand_made();
+    json_object_set_new(json_object_get(json_object_get(root, "model"), "vocab"),
+                        "\xc4\xa0\xe6\xbc\xa2", json_integer(259));
+    struct mr_tokenizer *t = open_tokenizer(write_tokenizer(root));
+    struct mr_error err = {0};
+    struct mr_buf text = {0};
+    check_ids(t, "\xc4\xa0\xe6\xbc\xa2", 5, (int32_t[]){0xc4, 0xa0, 0xe6, 0xbc, 0xa2});
+    assert_int_equal(mr_tokenizer_decode(t, (int32_t[]){259}, 1, false, &text, &err), 0);
+    assert_int_equal(text.size, 5);
+    assert_memory_equal(text.data, "\xc4\xa0\xe6\xbc\xa2", 5);
+    mr_buf_free(&text);
+    mr_tokenizer_close(t);
+}
+
+// A template of the text alone adds no tokens.
+static void a_template_of_the_text_alone_is_taken(void **state)
+{
+    (void)state;
+    json_t *root = hand_made();
+    json_object_set_new(
+        root, "post_processor",
+        json_pack("{s:s, s:[{s:{}}]}", "type", "TemplateProcessing", "single", "Sequence"));
+    struct mr_tokenizer *t = open_tokenizer(write_tokenizer(root));
+    check_ids(t, "ab", 1, (int32_t[]){256});
+    mr_tokenizer_close(t);
+}
+
 static void add(json_t *root, int id, const char *content, const char *flag, bool special)
 {
     json_t *entry = json_pack("{s:i, s:s, s:b, s:b}", "id", id, "content", content, "special",
@@ -730,6 +761,10 @@ static void refuses_other_kinds_of_tokenizer(void **state)
                 json_pack("{s:s, s:[{s:{}}, {s:{}}]}", "type", "TemplateProcessing", "single",
                           "SpecialToken", "Sequence"),
                 bad, "post-processor");
+    refuse_with(
+        NULL, "post_processor",
+        json_pack("{s:s, s:[{s:{}}]}", "type", "TemplateProcessing", "single", "SpecialToken"), bad,
+        "post-processor");
 }
 
 static void refuses_bad_vocabulary(void **state)
@@ -863,6 +898,8 @@ int main(void)
         TEST(long_words_merge_like_short_ones),
         TEST(merges_by_rank_then_from_the_left),
         TEST(settings_of_the_file_are_followed),
+        TEST(a_token_outside_the_alphabet_is_its_text),
+        TEST(a_template_of_the_text_alone_is_taken),
         TEST(added_tokens_are_found_in_the_text),
         TEST(the_longest_added_token_wins),
         TEST(unused_ids_are_refused_or_shown_as_unknown),

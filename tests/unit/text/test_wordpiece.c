@@ -204,7 +204,7 @@ static const char small[] =
     " 'type_id': 0}}]},"
     " 'decoder': {'type': 'WordPiece', 'prefix': '##', 'cleanup': true},"
     " 'model': {'type': 'WordPiece', 'unk_token': '[UNK]', 'max_input_chars_per_word': 100,"
-    " 'vocab': {'[UNK]': 1, '[CLS]': 2, '[SEP]': 3, '[MASK]': 4, 'a': 5, '##b': 6}}}";
+    " 'vocab': {'[UNK]': 1, '[CLS]': 2, '[SEP]': 3, '[MASK]': 4, 'a': 5, '##b': 6, 'i\xcc\x87': 7}}}";
 
 // BERT's template of pairs, but for the sequence and the kind of the second text.
 #define PAIR(SEQUENCE, KIND)                                                                       \
@@ -258,6 +258,7 @@ static void settings_of_the_file_are_followed(void **state)
         {"normalizer", "lowercase", "false", "A ab", {1, 5, 6}, 3},
         {"post_processor", "pair", PAIR("B", "1"), "ab", {5, 6}, 2},
         {"normalizer", "strip_accents", "false", "\xc3\xa1", {1}, 1},
+        {"normalizer", "strip_accents", "false", "\xc4\xb0", {7}, 1}, // two when it is small
         {"normalizer",
          "clean_text",
          "false",
