@@ -140,11 +140,9 @@ int conversation_continue(struct conversation *c,
     *finish = done.finish;
     if (rc == 0) {
         rc = keep_reply(c, &done, err);
-    } else if (rc == MR_ERR_INTERRUPTED && done.count > 0) {
-        // All but the last new token were on the device when it came.
-        resident = c->count + done.count - 1;
-        if (append(c, done.ids, done.count, &other) < 0)
-            c->count = old;
+    } else if (rc == MR_ERR_INTERRUPTED && done.count > 0 &&
+               append(c, done.ids, done.count, &other) == 0) {
+        resident = c->count - 1; // all but the last new token were on the device when it came
     } else {
         c->count = old;
     }

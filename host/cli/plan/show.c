@@ -174,9 +174,10 @@ static bool holds_engine(const struct plan *p)
     return fits;
 }
 
+// The board's own memory, or as much of it as --capacity says.
 static bool has_memory(const struct plan *p)
 {
-    return holds_model(p) || p->a->capacity > 0 || plan_streams(p);
+    return !p->streams || plan_streams(p);
 }
 
 // Whether nothing that is known keeps the model from running on the board.

@@ -305,6 +305,13 @@ exits plan_of_a_board_that_streams 0 '' plan synthetic:gptj-6b --board u50 --cap
 ok plan_of_streams_says_so grep -q '^  verdict    fits; layers stream from the host$' "$work/out"
 # A token's 34 M cycles keep the memory busy, and its copies half as long again.
 ok plan_has_the_copies_in_its_figures awk '/^decode/ { c = $7 } END { exit !(c > 48e6 && c < 53e6) }' "$work/out"
+exits plan_without_room_for_two_layers 0 '^  streams    not: there is no room for two layers, which take 0\.416 GB$' plan synthetic:gptj-6b --board u50 --capacity 0.01
+ok plan_has_too_little_memory_then grep -q '^  verdict    does not fit (memory)$' "$work/out"
+exits plan_of_an_encoder_without_room 0 "^  streams    not: an encoder's weights stay on the device$" plan synthetic:bert-base --board kv260 --capacity 0.01
+ok plan_has_too_little_memory_for_it grep -q '^  verdict    does not fit (memory)$' "$work/out"
+exits plan_on_a_board_with_fewer_channels 0 '^  channels   N is 4; kv260 has 1: DOES NOT FIT$' plan $demo --board kv260 --config n=4,r=4,t=16
+ok plan_has_channels_in_its_verdict grep -q '^  verdict    does not fit (.*, channels)$' "$work/out"
+ok plan_says_what_it_has_scaled grep -q "^             LUTs and multipliers scaled from Yosys' counts of others$" "$work/out"
 small='layers=1,d=64,heads=2,vocab=257,inner=64,rotary=8,ctx=64'
 exits plan_measures 0 '^  measured   [0-9]+ cycles on sim:tiny,memory=ddr4-2400$' plan --geometry $small --config tiny --positions 3 --prefill 4 --measure --svg "$work/measured.svg"
 ok plan_measures_each_point_near_its_plan awk '/^(decode|prefill)/ { for (i = 1; $i != "cycles,"; i++) c = $i } /^  measured/ { near += $2 != c && $2 > 0.75 * c && $2 < 1.25 * c } END { exit near != 2 }' "$work/out"
@@ -360,6 +367,7 @@ exits plan_of_training_takes_the_card_that_trains 0 '^training of .* on u50t .*,
 exits plan_of_training_in_little_memory 0 'of 3.758 GB: 29 of 29 layers stream$' plan synthetic:gptj-6b --train --length 256 --capacity 3.5
 exits plan_of_training_in_too_little_memory 0 'of 2.147 GB: DOES NOT FIT$' plan synthetic:gptj-6b --train --length 256 --capacity 2
 exits plan_of_a_run 0 'a run      1000 steps, 1024000 tokens: [0-9.]* hours, at most [0-9.]* kWh$' plan synthetic:gptj-6b --train --length 1024 --board u50 --steps 1000
+exits plan_of_a_run_has_its_energy_in_json 0 '"joules_at_most": [1-9][0-9.]*' plan synthetic:gptj-6b --train --length 256 --board u50 --steps 10 --json
 exits plan_of_sequences_of_their_own_lengths 0 '1 micro-batch of 108 rows, sequences of 12 to 66: 108 tokens$' plan $demo --train --length 66,12,30
 exits plan_of_rows_in_several_lengths 2 'rows goes with one --length' plan $demo --train --length 66,12 --rows 78
 exits plan_of_a_run_without_training 2 'steps goes with --train' plan $demo --steps 3

@@ -131,6 +131,10 @@ sed 's/vocab_size: 257/vocab_size: 200/' first.yaml >small.yaml
 "$millrace" data first/checkpoint-0 text -o tokens.h5 --sequence 32 -q
 run small.yaml -m train -o small --max_steps 2 --set train_input.max_sequence_length=null --set train_input.data_dir=tokens.h5
 ok tokens_need_no_tokenizer test $? = 0 -a ! -e small/checkpoint-0/tokenizer.json -a -s small/checkpoint-2/model.safetensors
+# Memory for the file's windows is enough, whose length is not known when weights are drawn.
+run small.yaml -m train -o narrow "${short[@]}" --set eval_input.max_sequence_length=null --set model.max_position_embeddings=512 \
+    --set train_input.data_dir=tokens.h5 -d model:tinyt,capacity=4M
+ok memory_for_the_windows_of_a_file_is_enough test $? = 0
 exits a_text_needs_one 2 'small.yaml:[0-9]*: model.vocab_size: 200: the bytes of a text need 257; .* data_dir with tokens' train small.yaml -o none
 
 # ---- refusals
