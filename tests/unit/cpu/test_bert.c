@@ -278,6 +278,27 @@ static void an_encoder_is_no_writer_of_text(void **state)
                    &err, "GPT-J writes text");
 }
 
+static void refuses_to_fill_with_no_words(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_encoder *encoder;
+    struct mr_filled *list;
+    struct bert_file w = {0};
+    json_t *config = config_of("pretraining");
+    size_t count;
+    write_checkpoint(&w, config);
+    json_decref(config);
+    const char *vocab = files_write_text("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+    if (mr_encoder_open(&encoder, files_dir, "cpu:", NULL, &err) < 0)
+        fail_msg("%s", err.text);
+    const struct mr_encoder_text text = {.text = "a [MASK]", .size = 8};
+    assert_refused(mr_encoder_fill(encoder, &text, 0, &list, &count, &err), MR_ERR_USAGE, &err,
+                   "0 words for a [MASK]");
+    mr_encoder_close(encoder);
+    assert_int_equal(remove(vocab), 0);
+}
+
 static void refuses_texts_that_do_not_fit(void **state)
 {
     (void)state;
@@ -316,6 +337,7 @@ int main(void)
         TEST(refuses_tensors_that_are_not_bert_s),
         TEST(refuses_settings_that_are_not_bert_s),
         TEST(an_encoder_is_no_writer_of_text),
+        TEST(refuses_to_fill_with_no_words),
         TEST(refuses_texts_that_do_not_fit),
     };
     return cmocka_run_group_tests_name("bert", tests, NULL, NULL);
