@@ -66,11 +66,12 @@ SAN_E2E := generate chat eval examples
 $(BUILD)/libmillrace-cli-san.a: $(filter-out %/main.o,$(SAN_CLI_OBJ))
 	@echo "AR    $@"
 	@rm -f $@ && ar rcs $@ $^
-UNIT_CLI := signals options forecast data labels train_log training eval serve
+UNIT_CLI := signals options forecast data labels memory_tools train_log training eval serve
 $(UNIT_CLI:%=$(BUILD)/unit/test_%): $(BUILD)/libmillrace-cli-san.a
 $(foreach t,$(UNIT_CLI),$(eval UNIT_EXTRA_test_$(t) := $(BUILD)/libmillrace-cli-san.a $(CLI_LIBS)))
 # Memory that is not there, at a place of the test's choice; steps of the device that wait for the test.
 UNIT_EXTRA_test_serve += $(addprefix -Wl$(comma)--wrap=,calloc MHD_get_connection_info mr_scheduler_step)
+UNIT_EXTRA_test_memory_tools += $(UNIT_NOMEM)
 # Disks that are full or broken at any point.
 UNIT_EXTRA_test_output := $(addprefix -Wl$(comma)--wrap=,open pwrite fallocate fsync linkat rename access)
 -include $(shell find $(BUILD)/san $(BUILD)/unit -name '*.d' 2>/dev/null)

@@ -41,6 +41,7 @@ SIM_TESTS := $(addprefix $(BUILD)/unit/test_,sim sim_errors clk_gate)
 $(SIM_TESTS): | $(call SIM_SO,sim) $(call SIM_VIEW,sim) \
     $(call SIM_SO,tiny) $(call SIM_VIEW,tiny)
 $(SIM_TESTS): tests/unit/fixtures.h tests/unit/simulated.h
+$(BUILD)/unit/test_memory: | $(call SIM_SO,tiny)
 $(BUILD)/unit/test_memory_open: | $(call SIM_VIEW,tiny)
 $(BUILD)/unit/test_plan: | $(call SIM_SO,sim) $(call SIM_SO,tiny)
 $(BUILD)/test-list: $(call SIM_VIEW,sim)
@@ -64,7 +65,7 @@ $(PROGRAMS_PARTS): full-programs%: $(BUILD)/full/programs $(call SIM_SO,tiny) $(
 	JOBS=$(JOBS) SHARD=$*/4 bash tests/full/programs.sh $< $(PROGRAMS_CASES)
 # Each allocation of the library's calls fails once.
 .PHONY: full-memory
-full-memory: $(BUILD)/unit/test_memory $(BUILD)/unit/test_memory_open
+full-memory: $(addprefix $(BUILD)/unit/,test_memory test_memory_open test_memory_tools)
 	for t in $^; do MEMORY_EVERY=1 CMOCKA_MESSAGE_OUTPUT=TAP $$t || exit 1; done
 # The analytic model at more points, and with more channels.
 full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide gw5a,$(call SIM_SO,$(c)))

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library's calls do where memory runs out: whichever allocation fails, a call ends with
-// one error or does without, nothing leaks, and no file stays half written. MEMORY_EVERY=1 lets
-// each allocation fail, without it one in 23 or more.
+// What the library's calls do where memory runs out (memory_calls.h).
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
-#include <sanitizer/lsan_interface.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "unit/api/memory_models.h"
-#include "unit/api/nomem.h"
-
-// ---- what is called -----------------------------------------------------------------------------
+#include "unit/api/memory_calls.h"
 
 static int load(struct mr_error *err)
 {
@@ -68,6 +57,15 @@ static int load_calibrated(struct mr_error *err)
     struct mr_model *m;
     const struct mr_load_options o = {.format = MR_WEIGHTS_MXFP4, .calibrate = "self"};
     int rc = mr_model_load(&m, model, &o, err);
+    if (m)
+        mr_model_close(m);
+    return rc;
+}
+
+static int load_synthetic(struct mr_error *err)
+{
+    struct mr_model *m;
+    int rc = mr_model_load(&m, "synthetic:gpt2,layers=1,vocab=64", NULL, err);
     if (m)
         mr_model_close(m);
     return rc;
@@ -151,6 +149,11 @@ static int generate(struct mr_error *err)
 static int generate_on_cpu(struct mr_error *err)
 {
     return on_device("cpu:", model, err);
+}
+
+static int generate_simulated(struct mr_error *err)
+{
+    return on_device("sim:tiny", packed, err);
 }
 
 static int generate_streamed(struct mr_error *err)
@@ -267,69 +270,7 @@ static int classify(struct mr_error *err)
     return rc;
 }
 
-// ---- all of it ----------------------------------------------------------------------------------
-
-// What stands in files_dir beside what setup() made, and what a call may have finished before the
-// one that failed.
-static int strangers(void)
-{
-    static const char *const known[] = {"gptj",   "packed.mill", "state", "adapter", "bert",
-                                        "labels", "out",         ".",     ".."};
-    int n = 0;
-    DIR *dir = opendir(files_dir);
-    assert_non_null(dir);
-    for (struct dirent *e; (e = readdir(dir));) {
-        size_t i = 0;
-        while (i < sizeof known / sizeof *known && strcmp(known[i], e->d_name) != 0)
-            i++;
-        n += i == sizeof known / sizeof *known;
-    }
-    (void)closedir(dir);
-    return n;
-}
-
-static void remove_out(void)
-{
-    if (remove(out) != 0 && errno != ENOENT)
-        remove_dir(out);
-}
-
-struct call {
-    const char *name;
-    int (*run)(struct mr_error *err);
-    int step; // 23, and more of those that take long; MEMORY_EVERY=1: a 23rd of it
-};
-
-static void each_allocation_may_fail(void **test)
-{
-    const struct call *c = *test;
-    const char *name = c->name, *every = getenv("MEMORY_EVERY");
-    long step = every ? c->step / 23 : c->step, failed = 0, without = 0, at;
-    for (at = 0;; at += step) {
-        struct mr_error err = {0};
-        nomem_begin(at);
-        int rc = c->run(&err);
-        bool struck = nomem_end();
-        nomem_told(name, at, rc, struck, &err);
-        if (rc < 0 && strangers() > 0)
-            fail_msg("%s, allocation %ld: a file stays", name, at);
-        remove_out();
-        if (every && __lsan_do_recoverable_leak_check())
-            fail_msg("%s, allocation %ld: a leak", name, at);
-        failed += rc < 0;
-        without += rc == 0 && struck;
-        if (!struck)
-            break;
-    }
-    printf("# %s: up to %ld allocations, %ld calls failed, %ld did without\n", name, at, failed,
-           without);
-    assert_true(failed > 0);
-    if (__lsan_do_recoverable_leak_check())
-        fail_msg("%s: a leak; MEMORY_EVERY=1 says where", name);
-}
-
-#define CALL(function, every) {#function "_without_memory", function, every}
-static struct call calls[] = {
+static struct memory_call calls[] = {
     CALL(load, 23),
     CALL(pack, 23),
     CALL(unpack, 23),
@@ -343,6 +284,8 @@ static struct call calls[] = {
     CALL(load_torch, 23),
     CALL(load_calibrated, 331),
     CALL(generate_on_cpu, 23),
+    CALL(generate_simulated, 23),
+    CALL(load_synthetic, 1),
     CALL(create_labels, 23),
     CALL(check_training, 23),
     CALL(fill, 23),
@@ -351,9 +294,5 @@ static struct call calls[] = {
 
 int main(void)
 {
-    struct CMUnitTest tests[sizeof calls / sizeof *calls] = {0};
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        tests[i] =
-            (struct CMUnitTest){calls[i].name, each_allocation_may_fail, NULL, NULL, &calls[i]};
-    return cmocka_run_group_tests_name("memory", tests, memory_setup, memory_teardown);
+    return memory_run("memory", memory_setup, calls, sizeof calls / sizeof *calls);
 }
