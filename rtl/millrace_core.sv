@@ -385,8 +385,7 @@ module millrace_core #(
     logic unused;
     assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags, side_push, side_next,
                       side_take, side_valid, side_data, side_token, side_group, side_last, side_x,
-                      side_x_fn, side_pop, side_block, mv_rd_grant, mv_rdata, mv_wr_grant,
-                      mv_vec_rdata,
+                      side_x_fn, side_pop, side_block, mv_rd_grant, mv_rdata, mv_vec_rdata,
                       mv_row_rdata, mq_ready, mq_ack, gr_in};
   end
 

@@ -14,8 +14,7 @@
 //   res_     RAM ports of both row memories, of one address: a word is read in a cycle with
 //            res_ren_o of a memory and its res_grant_i, which other readers take away
 //   vec_     RAM port of the gains, two cycles
-//   wr_      a word for row memory 1 or 2: it is written in a cycle with wr_grant_i of that memory,
-//            which other writers take away
+//   wr_      write ports of row memories 1 and 2, which nobody else writes meanwhile
 //   ovf_o, nan_o   pulses, an overflow to infinity, a result that is NaN
 //
 // Timing, w words of a row of which s are seen by it (softmax), per row: NORM_GAIN 4 w, NORM_BACK
@@ -48,7 +47,6 @@ module mr_row_alu #(
   input  logic [V*32-1:0]   res2_rdata_i,
   `MR_RAM_R_M(vec_, VEC_AW, V*32),
   output logic [1:0]        wr_en_o,
-  input  logic [1:0]        wr_grant_i,
   output logic [RESW-1:0]   wr_addr_o,
   output logic [V*32-1:0]   wr_data_o,
   `MR_FLAGS_M()
@@ -56,7 +54,6 @@ module mr_row_alu #(
 
   localparam int LV = $clog2(V);
   localparam int OP = mr_row_pkg::OP;
-  localparam int FIFO = 16;  // results that are not written, or on their way
 
   // ---- command ----------------------------------------------------------------------------------
   logic        start, back_q, soft_q;
@@ -90,7 +87,7 @@ module mr_row_alu #(
   logic [2:0]  state_q;
   logic [3:0]  pass_q, next_pass;
   logic        stats, out_pass, sums_pass, go, last, drained, stats_done, scalars_done, row_end;
-  logic        last_row_q, empty;
+  logic        last_row_q, gone;
   logic [15:0] row_q, word_q, first_word, last_word;
   logic [5:0]  drain_q;
   assign cmd_ready_o = state_q == IDLE;
@@ -100,7 +97,7 @@ module mr_row_alu #(
   assign out_pass    = pass_q == mr_row_pkg::GAIN || pass_q == mr_row_pkg::DX ||
                        pass_q == mr_row_pkg::PROB || pass_q == mr_row_pkg::DS;
   assign drained     = stats ? stats_done : drain_q == 6'd0;
-  assign row_end     = state_q == DRAIN && drained && out_pass && (!last_row_q || empty);
+  assign row_end     = state_q == DRAIN && drained && out_pass && (!last_row_q || gone);
 
   always_comb begin
     case (pass_q)
@@ -183,18 +180,16 @@ module mr_row_alu #(
   // ---- reading ----------------------------------------------------------------------------------
   // A pass with two or four cycles a word reads in every second or fourth cycle.
   logic [1:0]      phase_q, need;
-  logic            turn, room, seen;
+  logic            turn, seen;
   logic [2:0]      flags;
   logic [RESW-1:0] base_q;
-  logic [4:0]      held_q;
   assign seen       = pass_q == mr_row_pkg::MAX || pass_q == mr_row_pkg::SUM;
   assign first_word = seen ? lo_q >> LV : '0;
   assign last_word  = seen ? hi_q >> LV : words_m1_q;
   assign need       = {!stats && (back_q || !soft_q), 1'b1};
   assign turn       = (pass_q == mr_row_pkg::DX || pass_q == mr_row_pkg::DS) ? phase_q == 2'd0 :
                       (out_pass || pass_q == mr_row_pkg::AB) ? !phase_q[0] : 1'b1;
-  assign room       = !out_pass || held_q != 5'(FIFO);
-  assign res_ren_o  = {2{state_q == RUN && turn && room}} & need;
+  assign res_ren_o  = {2{state_q == RUN && turn}} & need;
   assign go         = res_ren_o[0] && (need & ~res_grant_i) == 2'd0;
   assign last       = word_q == last_word;
   assign res_raddr_o = base_q + RESW'(word_q);
@@ -290,30 +285,18 @@ module mr_row_alu #(
   end
 
   // ---- writing ----------------------------------------------------------------------------------
-  // held_q sees to the room, and the words come again in its count.
-  // verilator lint_off UNUSED
-  logic            unused_ready;
-  logic [4:0]      unused_count;
-  // verilator lint_on UNUSED
-  logic            wr_valid, wr_taken;
+  // A result is written in the cycle after it has come.
+  logic [1:0]      late_q;
   logic [RESW-1:0] out_at_q;
-  assign empty    = held_q == 5'd0;
-  assign wr_en_o  = {2{wr_valid}} & {back_q, !back_q};
-  assign wr_taken = (wr_en_o & wr_grant_i) != 2'd0;
+  assign gone    = !out_valid && late_q == 2'd0;
+  assign wr_en_o = {2{late_q[0]}} & {back_q, !back_q};
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) held_q <= '0;
-    else held_q <= held_q + 5'(go && out_pass) - 5'(wr_taken);
+    late_q <= rst_ni ? {late_q[0], out_valid} : '0;
     if (state_q == CLEAR) out_at_q <= base_q;
     else if (out_valid) out_at_q <= out_at_q + RESW'(1);
+    if (out_valid) {wr_addr_o, wr_data_o} <= {out_at_q, out};
   end
-  mr_fifo #(.W(RESW + V * 32), .DEPTH(FIFO)) u_out (
-    .clk_i, .rst_ni, .clear_i(1'b0),
-    .in_valid_i(out_valid), .in_ready_o(unused_ready), .in_data_i({out_at_q, out}),
-    .out_valid_o(wr_valid), .out_ready_i(wr_taken), .out_data_o({wr_addr_o, wr_data_o}),
-    .count_o(unused_count)
-  );
 
   `MR_ASSERT(pass, state_q == IDLE || pass_q <= mr_row_pkg::DS)
-  `MR_ASSERT_COUNT(held, held_q, go && out_pass, wr_taken, FIFO)
 
 endmodule

@@ -138,7 +138,7 @@ module mr_train #(
     .res_ren_o(alu_ren), .res_grant_i(mv_rd_grant_i), .res_raddr_o(alu_raddr),
     .res1_rdata_i(mv_rdata_i[V*32-1:0]), .res2_rdata_i(mv_rdata_i[V*64-1:V*32]),
     `MR_RAM_R_M_TO(vec_, mv_vec_),
-    .wr_en_o(mv_we_o), .wr_grant_i(mv_wr_grant_i), .wr_addr_o(mv_waddr_o), .wr_data_o(mv_wdata_o),
+    .wr_en_o(mv_we_o), .wr_addr_o(mv_waddr_o), .wr_data_o(mv_wdata_o),
     `MR_FLAGS_M_TO(, mv_)
   );
 

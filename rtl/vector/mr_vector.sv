@@ -31,9 +31,9 @@
 //             register: the store may read in this cycle
 //   at_keep_  a write port of the second row memory, one cycle late
 //   mv_, mq_   MOVE_ROWS, when mr_layernorm and mr_rows rest: of both row memories, bit 0 the
-//            first, a RAM port of one address, and a write port, in cycles in which nobody else has
-//            them, as mv_rd_grant_o and mv_wr_grant_o say; RAM ports of gains and positions;
-//            LayerNorm's way to the quantiser, while mv_on_i
+//            first, a RAM port of one address, in cycles in which the store does not have it, as
+//            mv_rd_grant_o says, and a write port; RAM ports of gains and positions; LayerNorm's
+//            way to the quantiser, while mv_on_i
 //   train_i      a run of training: KEEP has a meaning; rows_base_i  FETCH_ROWS' window
 `include "mr_assert.svh"
 `include "mr_bundles.svh"
@@ -245,7 +245,6 @@ module mr_vector #(
     assign mv_we            = mv_we_i[0];
     // MATMUL adds to no rows that MOVE_ROWS reads meanwhile.
     assign mv_rd_grant_o    = {!(kv_want_i && kv_second_i), !(kv_want_i && !kv_second_i)};
-    assign mv_wr_grant_o    = {!epi_we2 && !keep_we_q, !epi_we};
     assign mv_rdata_o       = {rdata, res_rdata};
     assign vec_ren_o        = ln_vec_ren || mv_vec_ren_i;
     assign vec_raddr_o      = mv_vec_ren_i ? mv_vec_raddr_i : ln_vec_raddr;
@@ -280,8 +279,10 @@ module mr_vector #(
       .rdata_o(rdata)
     );
 
-    // The same of the second memory.
+    // The same of the second memory, and of what is kept, a cycle before it is written.
     `MR_ASSERT_ONEHOT0(readers2, {epi_ren2, ld_ren2, kv_ren2, mv_ren_i[1] && mv_rd_grant_o[1]})
+    `MR_ASSERT_ONEHOT0(writers2, {epi_we2, ld_res_we && second, keep_we_q, mv_we_i[1]})
+    `MR_ASSERT_ONEHOT0(keepers, {ln_we, at_keep_we_i})
   end else begin : gen_no_second
     assign epi_ren         = epi_res_ren_i;
     assign epi_we          = epi_res_we_i;
@@ -296,7 +297,7 @@ module mr_vector #(
     assign ln_ack          = ln_ack_i;
     assign vec_ren_o       = ln_vec_ren;
     assign vec_raddr_o     = ln_vec_raddr;
-    assign {mv_ren, mv_we, mv_rd_grant_o, mv_rdata_o, mv_wr_grant_o, mv_vec_rdata_o, mq_ready_o,
+    assign {mv_ren, mv_we, mv_rd_grant_o, mv_rdata_o, mv_vec_rdata_o, mq_ready_o,
             mq_ack_o} = '0;
     logic unused;
     assign unused = ^{ld_res_ren, ld_res_raddr};
@@ -309,5 +310,7 @@ module mr_vector #(
 
   // A memory of rows has one reader in a cycle; MOVE_ROWS gives way.
   `MR_ASSERT_ONEHOT0(readers, {epi_ren, ln_res_ren, ld_ren, kv_ren, mv_ren && mv_rd_grant_o[0]})
+  // It has one writer: each command begins at its first word, so two at once would race.
+  `MR_ASSERT_ONEHOT0(writers, {epi_we, ld_res_we && !second, mv_we})
 
 endmodule
