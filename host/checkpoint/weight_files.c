@@ -143,15 +143,14 @@ static int look_for(const char *dir, const char *name, char **path, bool *found,
     return *path ? 0 : MR_ERR_MEMORY;
 }
 
-// What host/store makes has these names.
-static bool is_state(const char *dir)
+// What host/store makes has these names. 1: it is one, 0, or a failure.
+static int is_state(const char *dir, struct mr_error *err)
 {
     static const char *const names[] = {"header", "state"};
-    struct mr_error unused;
-    bool all = true;
-    for (int i = 0; i < 2 && all; i++) {
-        char *path = mr_path_join(dir, names[i], &unused);
-        all = path && mr_file_exists(path);
+    int all = 1;
+    for (int i = 0; i < 2 && all > 0; i++) {
+        char *path = mr_path_join(dir, names[i], err);
+        all = path ? mr_file_exists(path) : MR_ERR_MEMORY;
         free(path);
     }
     return all;
@@ -191,7 +190,10 @@ int mr_weight_files_open(struct mr_weight_files *w, const char *dir, mr_weight_f
     free(path);
     if (!rc && !found)
         rc = mr_refuse_foreign_directory(dir, err);
-    if (!rc && !found && is_state(dir))
+    const int state = rc == 0 && !found ? is_state(dir, err) : 0;
+    if (state < 0)
+        rc = state;
+    else if (state > 0)
         rc = mr_fail(err, MR_ERR_FORMAT,
                      "%s: is a training's state and no model; 'millrace export %s DIR' writes the "
                      "model of it",

@@ -62,6 +62,15 @@ static int load_calibrated(struct mr_error *err)
     return rc;
 }
 
+// What is no model has its own error, unless memory ran out.
+static int refuse_a_state(struct mr_error *err)
+{
+    struct mr_model *m;
+    int rc = mr_model_load(&m, state, NULL, err);
+    assert_null(m);
+    return rc == MR_ERR_FORMAT && strstr(err->text, "is a training's state") ? 0 : rc;
+}
+
 static int load_synthetic(struct mr_error *err)
 {
     struct mr_model *m;
@@ -286,6 +295,7 @@ static struct memory_call calls[] = {
     CALL(generate_on_cpu, 23),
     CALL(generate_simulated, 23),
     CALL(load_synthetic, 1),
+    CALL(refuse_a_state, 1),
     CALL(create_labels, 23),
     CALL(check_training, 23),
     CALL(fill, 23),
