@@ -285,7 +285,8 @@ module mr_row_alu #(
   end
 
   // ---- writing ----------------------------------------------------------------------------------
-  // A result is written in the cycle after it has come.
+  // A result is written in the cycle after it has come. The last row ends two cycles later than
+  // that asks for, so that cycle counts which are written down stay.
   logic [1:0]      late_q;
   logic [RESW-1:0] out_at_q;
   assign gone    = !out_valid && late_q == 2'd0;
