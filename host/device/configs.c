@@ -32,6 +32,14 @@ const struct mr_config_entry *mr_config_named(const char *name)
     return NULL;
 }
 
+const struct mr_config_entry *mr_config_of(const struct mr_geometry *g)
+{
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        if (memcmp(&configs[i].g, g, sizeof *g) == 0)
+            return &configs[i];
+    return NULL;
+}
+
 const char *mr_config_name(int index)
 {
     return index >= 0 && index < (int)(sizeof configs / sizeof *configs) ? configs[index].name

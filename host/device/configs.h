@@ -7,8 +7,7 @@
 
 #include "cmodel/geometry.h"
 
-// A configuration of rtl/spec/configs.def by name, NULL if there is none; or by index, NULL at the
-// end. Those with TRAIN, which no card has, come last in the file and are found by name.
+// A configuration of rtl/spec/configs.def.
 struct mr_config_entry {
     const char *name;
     struct mr_geometry g;
@@ -16,9 +15,11 @@ struct mr_config_entry {
     bool pair; // two products a multiplier
     int fold;  // cycles of a step of the array; with more than 1, attention takes turns too
 };
+// By its name, or by what a device says of itself; NULL if there is none.
 const struct mr_config_entry *mr_config_named(const char *name);
+const struct mr_config_entry *mr_config_of(const struct mr_geometry *g);
+// By index, NULL at the end: those without TRAIN, which come first in the file; those with it.
 const struct mr_config_entry *mr_config_at(int index);
-// Those with TRAIN.
 const struct mr_config_entry *mr_config_train_at(int index);
 // The names of all, NULL at the end.
 const char *mr_config_name(int index);

@@ -353,11 +353,8 @@ static int take_info(struct pci_device *d, struct mr_error *err)
     if (rc == 0)
         rc = mr_registers_identify(&d->base, info_read, err);
     info->room = d->driver.channel_bytes;
-    snprintf(info->config, sizeof info->config, "unnamed");
-    const struct mr_config_entry *c;
-    for (int i = 0; rc == 0 && (c = mr_config_at(i)); i++)
-        if (memcmp(&c->g, &info->g, sizeof c->g) == 0)
-            snprintf(info->config, sizeof info->config, "%s", c->name);
+    const struct mr_config_entry *c = rc == 0 ? mr_config_of(&info->g) : NULL;
+    snprintf(info->config, sizeof info->config, "%s", c ? c->name : "unnamed");
     return rc;
 }
 

@@ -138,11 +138,8 @@ static int check_arguments(struct mr_xrt_device *d, struct mr_error *err)
 
 static void name_configuration(struct mr_device_info *info)
 {
-    const struct mr_config_entry *c;
-    strcpy(info->config, "xclbin");
-    for (int i = 0; (c = mr_config_at(i)); i++)
-        if (memcmp(&c->g, &info->g, sizeof c->g) == 0)
-            (void)snprintf(info->config, sizeof info->config, "%s", c->name);
+    const struct mr_config_entry *c = mr_config_of(&info->g);
+    (void)snprintf(info->config, sizeof info->config, "%s", c ? c->name : "xclbin");
 }
 
 // XRT 2.13 aborts the process without it.
