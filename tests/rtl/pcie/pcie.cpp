@@ -740,6 +740,30 @@ void errors(Env &e)
     tap.ok(e.run_one(1, in) == MR_PCIE_OK && e.run_one(1, run) == MR_PCIE_OK,
            "and so does this one, enabled again");
 
+    // The engine runs for somebody who writes its registers when an entry's run is to begin.
+    auto engine = [&](uint32_t reg, uint32_t x) { e.write(MR_PCIE_ENGINE + reg, x); };
+    auto taken = [&] {
+        engine(MR_REG_RUN_LO, ENDLESS);
+        engine(MR_REG_RUN_HI, 0);
+        engine(MR_REG_CTRL, 1);
+        e.put(1, run);
+        e.bell(1);
+        return e.wait(1, e.tail[1] - 1, 3000) == -1 && e.read(MR_PCIE_ENGINE + MR_REG_RUN_LO) == ENDLESS;
+    };
+    bool waits = taken();
+    engine(MR_REG_CTRL, 2);
+    tap.ok(waits && e.wait(1, e.tail[1] - 1) == MR_PCIE_OK && e.read(MR_PCIE_ENGINE + MR_REG_RUN_LO) == run.card,
+           "a run waits until the engine is free");
+    waits = taken();
+    last = e.tail[1] - 1;
+    e.disable(1);
+    tap.ok(waits && e.wait(1, last, 100) == MR_PCIE_E_CANCELLED && e.status_word(1, last, MR_PCIE_C_ERROR) == 0 &&
+               e.read(MR_PCIE_ENGINE + MR_REG_STATUS) & 1,
+           "disabling its ring cancels it before it has begun, and leaves the engine alone");
+    engine(MR_REG_CTRL, 2);
+    e.enable(1);
+    tap.ok(e.run_one(1, run) == MR_PCIE_OK, "and the next one runs");
+
     while (e.read(Env::reg(1, MR_PCIE_Q_STATUS)) & MR_PCIE_Q_BUSY)
         ; // its last completion is there, and it has not counted it yet
     e.write(Env::reg(1, MR_PCIE_Q_DOORBELL), e.tail[1] + SIZE + 2);
