@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/str.h"
 
+#include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct mr_shown mr_show_bytes(const void *text, size_t size)
@@ -42,4 +44,18 @@ int mr_place_of(const char *words, const char *text,
             return i;
     }
     return -1;
+}
+
+const char *mr_size_of(const char *text, uint64_t *bytes)
+{
+    static const char units[] = "kKmMgG";
+    char *end;
+    if (*text < '0' || *text > '9')
+        return NULL;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    int shift = unit ? 10 * (1 + (int)(unit - units) / 2) : 0;
+    *bytes = (uint64_t)n << shift;
+    return errno || n > INT64_MAX >> shift ? NULL : end + (unit != NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/str.h"
 #include "device/xclbin.h"
 #include "device/xrt_api.h"
 #include "millrace.h"
@@ -77,22 +78,15 @@ int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
 int mr_device_without_capacity(const char *uri, char *out, size_t size, uint64_t *capacity,
                                struct mr_error *err)
 {
-    static const char units[] = "KMG";
     const char *p;
-    char *end;
     *capacity = 0;
     int rc = find(uri, "capacity=", &p, out, size, err);
     if (rc < 0 || !p)
         return rc;
-    const char *value = p + strlen("capacity=");
-    unsigned long long n = strtoull(value, &end, 10);
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
-    end += unit != NULL;
-    if (*value < '0' || *value > '9' || (*end && *end != ',') || n < 1 || n > 1ull << (50 - shift))
+    const char *end = mr_size_of(p + strlen("capacity="), capacity);
+    if (!end || (*end && *end != ',') || *capacity < 1 || *capacity > 1ull << 50)
         return mr_fail(err, MR_ERR_USAGE,
-                       "%s: capacity= is a number of bytes, or with K, M or G such as 512M", uri);
-    *capacity = n << shift;
+                       "%s: capacity= is a number of bytes, or with k, M or G such as 512M", uri);
     return without(uri, p, end, out, size, err);
 }
 

@@ -12,8 +12,8 @@
 int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
                             struct mr_error *err);
 
-// `uri` without the option "capacity=SIZE", which all devices have: bytes of memory, as a number
-// with K, M or G for powers of 1024, to *capacity, else 0.
+// `uri` without the option "capacity=SIZE", which all devices have: bytes of memory
+// (mr_size_of) to *capacity, else 0.
 int mr_device_without_capacity(const char *uri, char *out, size_t size, uint64_t *capacity,
                                struct mr_error *err);
 

@@ -18,7 +18,7 @@ enum cli_kind {
     CLI_WORD,    // const char *: one of `choices`
     CLI_CHOICE,  // int: the place of the word among `choices`
     CLI_INT,     // whole number from low to high; int, long or 64 bits, by its size
-    CLI_SIZE,    // the same with k, M or G behind it, for 1024 of them each time; size_t
+    CLI_SIZE,    // bytes, as mr_size_of() reads them, from low to high; size_t
     CLI_NUMBER,  // number from low to high; float or double, by its size
     CLI_LIST, // whole numbers with commas between, each from low to high; long[most], and int count
     CLI_TEXTS, // may be given again and again, each as CLI_ESCAPED; const char *[most], int count
@@ -37,6 +37,7 @@ struct cli_option {
     // offer, of CLI_DEVICE the configurations.
     const char *(*names)(int index);
     double low, high;     // of numbers; both are given, as numbers that a double holds exactly
+    const char *unit;     // of CLI_NUMBER: in which it is, for the message; NULL: it has none
     const char *def;      // the value without the option, in words of the command line; NULL: zero
     size_t at, size;      // destination in the command's structure (CLI_AT)
     size_t count;         // of lists: where the int is that counts them

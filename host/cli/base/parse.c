@@ -10,6 +10,7 @@
 
 #include "cli/base/help.h"
 #include "common/output.h"
+#include "common/str.h"
 #include "common/suggest.h"
 
 // getopt_long()'s number of the table's first option; letters are below.
@@ -94,25 +95,28 @@ static bool whole(const struct parse *p, const struct cli_option *o, const char 
     errno = 0;
     long v = strtol(text, &end, 10);
     bool ok = end != text && !errno && !isspace((unsigned char)*text);
-    static const char units[] = "kMG";
-    const char *unit = ok && *end && o->kind == CLI_SIZE ? strchr(units, *end) : NULL;
-    if (unit) {
-        int shift = 10 * (1 + (int)(unit - units));
-        ok = v >= 0 && v <= INT64_MAX >> shift;
-        v = ok ? v << shift : 0;
-        end++;
-    }
     if (ok && !*end && v >= low && v <= high) {
         *out = v;
         return true;
     }
-    if (o->kind == CLI_SIZE)
-        cli_usage(p->cmd,
-                  "%s '%s' is not a whole number of bytes from %ld to %ld; k, M or G behind it "
-                  "is for 1024, 1024 k or 1024 M of them",
-                  name, text, low, high);
-    else
-        cli_usage(p->cmd, "%s '%s' is not a whole number from %ld to %ld", name, text, low, high);
+    cli_usage(p->cmd, "%s '%s' is not a whole number from %ld to %ld", name, text, low, high);
+    return false;
+}
+
+static bool size(const struct parse *p, const struct cli_option *o, const char *name,
+                 const char *text)
+{
+    long low = bound(o->low), high = bound(o->high);
+    uint64_t bytes;
+    const char *end = mr_size_of(text, &bytes);
+    if (end && !*end && (long)bytes >= low && (long)bytes <= high) {
+        *(size_t *)place(p, o->at) = bytes;
+        return true;
+    }
+    cli_usage(p->cmd,
+              "%s '%s' is not a whole number of bytes from %ld to %ld; k, M or G behind it "
+              "is for 1024, 1024 k or 1024 M of them",
+              name, text, low, high);
     return false;
 }
 
@@ -130,7 +134,8 @@ static bool number(const struct parse *p, const struct cli_option *o, const char
     char *end;
     double v = strtod(text, &end);
     if (end == text || *end || isspace((unsigned char)*text) || !(v >= o->low && v <= o->high)) {
-        cli_usage(p->cmd, "%s '%s' is not a number from %g to %g", name, text, o->low, o->high);
+        cli_usage(p->cmd, "%s '%s' is not a number%s%s from %.7g to %.7g", name, text,
+                  o->unit ? " of " : "", o->unit ? o->unit : "", o->low, o->high);
         return false;
     }
     if (o->size == sizeof(float))
@@ -219,8 +224,9 @@ static bool take(const struct parse *p, const struct cli_option *o, char *text)
     case CLI_WORD:
     case CLI_CHOICE:
         return one_of(p, o, name, text);
-    case CLI_INT:
     case CLI_SIZE:
+        return size(p, o, name, text);
+    case CLI_INT:
         if (!whole(p, o, name, text, &v))
             return false;
         store_whole(p, o, v);

@@ -419,7 +419,7 @@ static void defaults_and_values_arrive(void **state)
     free(v);
     o = parsed(&own, 8,
                (const char *[]){"-s-2", "--large=1099511627776", "--seed=9223372036854775807",
-                                "--bytes=3k", "--whole=0.25", "--choice=three", "--list=7", "-ff"});
+                                "--bytes=3K", "--whole=0.25", "--choice=three", "--list=7", "-ff"});
     v = o.args;
     assert_true(o.goes_on && v->small == -2 && v->large == 1L << 40 && v->large_given &&
                 v->seed == INT64_MAX && v->bytes == 3072 && v->whole == 0.25 && v->choice == 2 &&
@@ -453,6 +453,9 @@ static void what_does_not_fit_is_said(void **state)
     refused(&own, 1, (const char *[]){"--choice=four"}, "'four'", "none of one, two or three");
     refused(&own, 1, (const char *[]){"--bytes=1T"}, "'1T'", "k, M or G");
     refused(&own, 1, (const char *[]){"--bytes=9999999999999999G"}, "--bytes", "from 1 to");
+    refused(&own, 1, (const char *[]){"--bytes=1kk"}, "'1kk'", "from 1 to");
+    refused(command_named("plan"), 1, (const char *[]){"--capacity=100M"}, "'100M'",
+            "is not a number of GiB from 1e-06 to 1048576");
     refused(&own, 1, (const char *[]){"--half=nan"}, "'nan'", "from 0 to 1");
     refused(&own, 1, (const char *[]){"--flag=1"}, "'--flag'", "takes no value");
     refused(&own, 1, (const char *[]){"-x"}, "'-x'", "not known");

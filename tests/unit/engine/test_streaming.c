@@ -374,6 +374,7 @@ static void capacity_is_an_option_of_all_devices(void **state)
         uint64_t room;
     } good[] = {{"model:tiny,capacity=1M", 1 << 20},
                 {"model:capacity=64K", 65536}, // of sim
+                {"model:tiny,capacity=64k", 65536},
                 {"model:sim4,capacity=8M,units=2", 2 << 20},
                 {"model:wide,capacity=1G", (uint64_t)1 << 27},
                 {"model:tinyt,capacity=12345", 12345}};
