@@ -25,7 +25,8 @@ static int take_number(const char *word, double low, double high, double *x, str
     *x = strtod(text, &end);
     return end > text && !*end && *x >= low && *x <= high
                ? 0
-               : mr_fail(err, MR_ERR_USAGE, "--lora: %s: %g to %g", mr_show(word).text, low, high);
+               : mr_fail(err, MR_ERR_USAGE, "--lora: %s is not a number from %g to %g",
+                         mr_show(word).text, low, high);
 }
 
 static int add_target(struct mr_training_lora *l, const char *name, struct mr_error *err)
@@ -51,7 +52,7 @@ int mr_training_lora(struct mr_training *t, const char *text, struct mr_error *e
         if (strncmp(word, "r=", 2) == 0)
             rc = take_number(word, 1, MR_LORA_RANKS, &rank, err);
         else if (strncmp(word, "alpha=", 6) == 0)
-            rc = take_number(word, 0x1p-20, 1e6, &alpha, err);
+            rc = take_number(word, 1e-6, 1e6, &alpha, err);
         else if (strncmp(word, "targets=", 8) == 0)
             rc = add_target(&t->lora, word + 8, err);
         else
