@@ -31,6 +31,13 @@ says() { # XCLBIN WORDS WHERE
     sed 's/^/# /' "$work/err"
     return 1
 }
+named() { # such a card's configuration has a name, too
+    MILLRACE_XCLBIN=$TRAINING sim/xrt/run "$millrace" bench synthetic:gpt2,layers=1,vocab=64 -d xrt:0 >"$work/out" 2>"$work/err"
+    grep -q "the model does not fit configuration 'tinyt': " "$work/err" && return
+    sed 's/^/# /' "$work/err"
+    return 1
+}
+ok xrt_names_a_configuration_that_trains named
 learn model:tinyt state --steps 2 || failed=1
 ok xrt_training_says_that_the_card_updates says "$TRAINING" . device
 # Engine and update on the card, each in RTL's or the kernel's own code: all files of the state are the C model's.
