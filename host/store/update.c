@@ -284,17 +284,20 @@ INLINE float widened(int32_t g, struct unit u, bool flushing)
     return (flushing ? x : flush(x, fabsf(x) < u.least)) * u.second;
 }
 
-// Lines of 16 elements.
-INLINE void lines(const struct mr_update_factors *a, int unit, const float *restrict w,
-                  const float *restrict m, const float *restrict v, const int32_t *restrict g,
-                  const int32_t *next, float *restrict to_w, float *restrict to_m,
-                  float *restrict to_v, size_t n, bool flushing, enum mr_update_kind kind)
+// Lines of 16 elements. ivdep: what is written is not what is read later; gcc would believe
+// restrict only of parameters.
+INLINE void lines(const struct mr_update_factors *a, const struct mr_update_move *p, size_t n,
+                  bool flushing, enum mr_update_kind kind)
 {
     enum { LINE = 16 };
     const struct mr_update_factors k = flushing ? *a : normal_factors(a);
-    const struct unit u = unit_of(unit);
+    const struct unit u = unit_of(p->unit);
+    const float *w = p->w, *m = p->m, *v = p->v;
+    float *to_w = p->to_w, *to_m = p->to_m, *to_v = p->to_v;
+    const int32_t *g = p->g, *next = p->next;
     for (size_t line = 0; line < n; line += LINE) {
         __builtin_prefetch(next + line);
+#pragma GCC ivdep
         for (size_t i = line; i < line + LINE; i++) {
             const struct element old = {w[i], m[i], v[i]};
             float gradient = widened(g[i], u, flushing);
@@ -310,8 +313,7 @@ INLINE void lines(const struct mr_update_factors *a, int unit, const float *rest
 INLINE void move(const struct mr_update_factors *a, const struct mr_update_move *p, size_t n,
                  bool flushing)
 {
-    OF_KIND(a, lines, a, p->unit, p->w, p->m, p->v, p->g, p->next, p->to_w, p->to_m, p->to_v, n,
-            flushing)
+    OF_KIND(a, lines, a, p, n, flushing)
 }
 
 static void update_portable(const struct mr_update_factors *a, float *w, float *m, float *v,
