@@ -93,7 +93,7 @@ static int take_targets(struct mr_reader *r, struct mr_training_lora *l, const s
 static int take_item(struct mr_reader *r, struct mr_training_lora *l, const struct mr_yaml_item *i)
 {
     static const struct mr_key whole = {.kind = MR_KEY_WHOLE, .low = 1, .high = MR_LORA_RANKS},
-                               real = {.kind = MR_KEY_REAL, .high = 1e6, .above = true},
+                               real = {.kind = MR_KEY_REAL, .low = 1e-6, .high = 1e6},
                                share = {.kind = MR_KEY_REAL, .high = 1};
     double x;
     if (strcmp(i->key, "target_modules") == 0)

@@ -215,6 +215,7 @@ exits key_as_an_option_without_a_config 2 'optimizer.eps' train "$root/models/de
 more dropout_is_refused 3 "model.embedding_dropout_rate: '0.1': there is no dropout; --model.embedding_dropout_rate 0 trains without it$" model.embedding_dropout_rate=0.1
 more another_model_is_refused 3 "model.name: 'bert': gptj, gpt2, gpt3 and bert.classifier can be trained" model.name=bert
 more lora_with_dropout 3 'lora_params: dropout is 0.1; there is no dropout' 'model.lora_params={r: 8, dropout: 0.1}'
+more lora_with_an_alpha_that_is_not_read_back 2 "lora_params: '1e-9' is not a number from 1e-06 to 1000000" 'model.lora_params={r: 8, alpha: 1e-9}'
 more lora_with_another_key 2 "lora_params: has 'rank'; r, alpha, dropout and target_modules are its keys" 'model.lora_params={rank: 8}'
 more lora_without_a_rank 2 'lora_params: has no r' 'model.lora_params={alpha: 8}'
 more lora_of_a_number 2 'lora_params: is no map of r, alpha and target_modules' 'model.lora_params=8'
