@@ -661,7 +661,7 @@ class Bench {
     Rng rng;
     World world;
     bench::Tap tap;
-    uint64_t cycles = 0, nan_blocks = 0, all_blocks = 0, zero_blocks = 0, kept_floats = 0;
+    uint64_t cycles = 0, read = 0, nan_blocks = 0, all_blocks = 0, zero_blocks = 0, kept_floats = 0;
 
     // The smallest window that holds all that a command reads, in beats of the fullest channel.
     static uint64_t need(const Case &c, bool pm)
@@ -706,7 +706,9 @@ class Bench {
         bool good = one_beat_short(c, false);
         world.load(c);
         world.window(need(c, false));
+        uint64_t before = world.kv_beats(0);
         cycles = world.run(false, &got, nullptr, 20000000);
+        read = world.kv_beats(0) - before; // of the channel that has most
         good &= world.good && world.errs == 0;
         if (!good)
             tap.note("%s", world.why.c_str());
@@ -940,6 +942,28 @@ int main(int argc, char **argv)
         good = b.attend(c);
     }
     b.tap.ok(good, "attn: longest context");
+
+    // scores of one head that fit for three rows of a run of four, for two and for one; and of two rows'
+    // two heads, which then fit for the first row. A group's records, or its heads', are read once.
+    auto local = [](int positions) { return static_cast<uint64_t>((positions + N - 1) / N); };
+    for (int fit = 3; fit >= (P::HEADS > 1 ? 0 : 1) && good; fit--) {
+        int rows = fit ? 4 : 2, pos = fit ? P::SCORES / (fit + 1) + 8 : P::SCORES / 2 - 1;
+        Case c = shape(r, fit ? 1 : 2, 64, false);
+        add_run(c, pos, rows);
+        layout(r, c);
+        fill(r, c, usual, usual, usual);
+        good = b.attend(c);
+        uint64_t beats = 0, rec = static_cast<uint64_t>(c.rec()), sbw = static_cast<uint64_t>(c.sbw());
+        for (int row = 0; fit && row < rows; row += fit)
+            beats += 2 * local(pos + std::min(row + fit, rows)) * rec;
+        if (!fit)
+            beats = 2 * local(pos + 1) * rec + 2 * local(pos + 2) * (rec + sbw);
+        if (b.read != beats)
+            b.tap.note("%d rows fit: %llu beats read, expected %llu", fit, static_cast<unsigned long long>(b.read),
+                       static_cast<unsigned long long>(beats));
+        good = good && b.read == beats;
+    }
+    b.tap.ok(good, "attn: contexts of which fewer rows fit");
 
     // cycles: see the header of mr_attn.sv
     b.world.stalls(false);
