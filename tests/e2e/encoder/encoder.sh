@@ -231,6 +231,9 @@ header='{"classifier.bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}'
 { printf "\\x$(printf %x ${#header})\0\0\0\0\0\0\0%s" "$header"; head -c 12 /dev/zero; } >"$work/twice/b.safetensors"
 echo '{"weight_map":{"bert.embeddings.LayerNorm.bias":"a.safetensors","classifier.bias":"b.safetensors"}}' >"$work/twice/model.safetensors.index.json"
 ok refuses_a_head_that_is_there_twice refused 3 'b.safetensors: tensor classifier.bias occurs twice' classify "$work/twice" the
+cp -r "$work/gaps" "$work/crowd"
+sed -i 's/"id2label":{[^}]*}/"id2label":{'"$(seq 0 4096 | sed 's/.*/"&":"&"/' | paste -sd,)"'}/' "$work/crowd/config.json"
+ok refuses_labels_beyond_what_is_supported refused 3 '"id2label" has 4097 labels; at most 4096 are supported' classify "$work/crowd" the
 sed -i 's/"id2label":{[^}]*}/"id2label":["no","yes"]/' "$work/gaps/config.json"
 ok refuses_labels_in_a_list refused 3 '"id2label" is an array where an object is expected' classify "$work/gaps" the
 encoder one-type BertForSequenceClassification ',"type_vocab_size":1'
