@@ -30,8 +30,8 @@ for c in "" $("$MILLRACE" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\
 for shell in bash zsh fish tcsh; do run "completion-$shell" "$MILLRACE" completion "$shell"; done
 gcovr -r . -f host/ --exclude-throw-branches --gcov-ignore-parse-errors --csv "$dir/host.csv" --xml-pretty \
     --xml "$dir/host.xml" "$dir/san/host" 2>"$dir/logs/gcovr"
-# FILE:LINE:TEXT of what none of them reaches; a line that is only a brace is no statement.
-sed -n 's/.*filename="\([^"]*\)".*/\1/p; s/.*line number="\([0-9]*\)" hits="0".*/:\1/p' "$dir/host.xml" |
+# FILE:LINE:TEXT of lines on stdin, "FILE" and then ":LINE" of it; a line that is only a brace is no statement.
+texts() {
     awk '/^:/ { wanted[file] = wanted[file] " " substr($0, 2); next } { file = $0 }
          END {
              for (file in wanted) {
@@ -44,4 +44,9 @@ sed -n 's/.*filename="\([^"]*\)".*/\1/p; s/.*line number="\([0-9]*\)" hits="0".*
                  }
                  close(file)
              }
-         }' | sort -t: -k1,1 -k2,2n >"$dir/host.txt"
+         }' | sort -t: -k1,1 -k2,2n
+}
+# What none of them reaches, and lines that are reached and do not go each of their ways.
+name='s/.*filename="\([^"]*\)".*/\1/p'
+sed -n "$name"'; s/.*line number="\([0-9]*\)" hits="0".*/:\1/p' "$dir/host.xml" | texts >"$dir/host.txt"
+sed -n "$name"'; /hits="0"\|"100%/d; s/.*line number="\([0-9]*\)".*condition-coverage.*/:\1/p' "$dir/host.xml" | texts >"$dir/ways.txt"

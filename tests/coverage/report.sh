@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A table of folders, and a test a folder: not below its floor in tests/coverage/floors.tsv. What no bench reaches of
-# rtl/ stands in tests/coverage/unreached.tsv, with its reason, and what nothing reaches of host/ in unreached-host.tsv.
+# rtl/ stands in tests/coverage/unreached.tsv, with its reason, what nothing reaches of host/ in unreached-host.tsv, and
+# which of its branches are not taken both ways in unreached-ways.tsv.
 # Prints TAP.
 # usage: tests/coverage/report.sh BUILD/coverage (from the root)
 set -u
@@ -13,7 +14,8 @@ done | sort >"$dir/rtl.places"
 awk -F'\t' -v OFS='\t' '!/^#/ { print $1, $2 }' tests/coverage/unreached.tsv | sort | diff - "$dir/rtl.places" |
     sed -n 's/^< /is reached, or is not there: /p; s/^> /is not reached: /p' >"$dir/rtl.diff"
 # Of host/ by patterns, each of which fits so many lines at most.
-awk -F'\t' '
+judge() { # TABLE LIST
+    awk -F'\t' '
     FNR == NR { if (!/^#/) { n++; file[n] = "^" $1 "$"; gsub(/\./, "[.]", file[n]); gsub(/\*/, ".*", file[n]); line[n] = $2; most[n] = $3 }; next }
     {
         at = index($0, ":")
@@ -24,7 +26,10 @@ awk -F'\t' '
         else if (++count[i] > most[i]) print "is not reached, and is one more than " most[i] " of " file[i] " " line[i] ": " $0
     }
     END { for (i = 1; i <= n; i++) if (!count[i]) print "nothing is left of: " file[i] " " line[i] }
-    ' tests/coverage/unreached-host.tsv "$dir/host.txt" >"$dir/host.diff"
+    ' "$@"
+}
+judge tests/coverage/unreached-host.tsv "$dir/host.txt" >"$dir/host.diff"
+judge tests/coverage/unreached-ways.tsv "$dir/ways.txt" >"$dir/ways.diff"
 {
     awk -F'[,\t]' '
     function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
@@ -49,6 +54,9 @@ awk -F'\t' '
     ! grep -q '^is not' "$dir/host.diff" || printf 'not '
     echo "ok N - what nothing reaches of host/ has its reason in tests/coverage/unreached-host.tsv"
     sed 's/^/# /' "$dir/host.diff"
+    ! grep -q '^is not' "$dir/ways.diff" || printf 'not '
+    echo "ok N - lines of host/ of which a way is not taken have their reason in tests/coverage/unreached-ways.tsv"
+    sed 's/^/# /' "$dir/ways.diff"
 } | awk '/^#/ { print; next } { sub(/ N /, " " ++n " "); print; bad += /^not/ } END { print "1.." n; exit bad > 0 }'
 status=$?
 exit $status
