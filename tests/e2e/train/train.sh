@@ -291,8 +291,8 @@ exits train_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/b" --accu
 exits train_with_another_optimizer 2 'began with the optimizer AdamW, not SGD' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --optimizer sgd
 exits train_with_several_other_settings 2 'began with --sequence 32, not 16; --batch 2, not 3; --seed 0, not 7; --heldout 0.1, not 0.2; give' train $demo --data "$work/text" --sequence 16 --batch 3 -o "$work/b" --accumulate 2 --steps 5 --seed 7 --heldout 0.2
 LC_ALL=C sed 's/MRTRAIN/foreign/g' "$millrace" >"$work/foreign" && chmod +x "$work/foreign" # its steps have another note
-millrace=$work/foreign learn -o "$work/f" --steps 1 -q >"$work/log" 2>&1
-exits train_where_another_program_has_trained 2 "f: its last step is another program's training" "${short[@]}" -o "$work/f" --steps 2
+millrace=$work/foreign learn -o "$work/not-ours" --steps 1 -q >"$work/log" 2>&1
+exits train_where_another_program_has_trained 2 "not-ours: its last step is another program's training" "${short[@]}" -o "$work/not-ours" --steps 2
 exits train_with_another_seed 2 'began with --seed 0, not 7' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --seed 7
 exits train_in_other_batches 2 'began with --batch 2, not 3' train $demo --data "$work/text" --sequence 32 --batch 3 -o "$work/b" --accumulate 2 --steps 5
 head -c 2900 $demo/heldout.txt >"$work/other"
