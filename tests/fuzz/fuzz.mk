@@ -27,7 +27,7 @@ unit-tests: $(BUILD)/fuzz/regress
 $(BUILD)/fuzz/obj/%.o: %.c $(GEN)
 	@mkdir -p $(@D)
 	@echo "FUZZ  $<"
-	@$(FUZZ_CC) $(ALL_CFLAGS) -O1 $(FUZZ_SAN) -fsanitize=fuzzer-no-link -Wno-unknown-attributes -Wno-ignored-attributes -Itests/fuzz -c -o $@ $<
+	@$(FUZZ_CC) $(ALL_CFLAGS) -O1 $(FUZZ_SAN) -fsanitize=fuzzer-no-link -Wno-unknown-attributes -Wno-unknown-pragmas -Wno-ignored-attributes -Itests/fuzz -c -o $@ $<
 $(BUILD)/fuzz/libmillrace.a: $(FUZZ_OBJ)
 	@rm -f $@ && ar rcs $@ $(FUZZ_OBJ)
 $(FUZZ_BIN): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%.o $(BUILD)/fuzz/obj/tests/fuzz/fuzz.o $(BUILD)/fuzz/libmillrace.a
