@@ -46,7 +46,7 @@ texts() {
              }
          }' | sort -t: -k1,1 -k2,2n
 }
-# What none of them reaches, and lines that are reached and do not go each of their ways.
+# What none of them reaches, and lines that are reached and do not take each of their branches.
 name='s/.*filename="\([^"]*\)".*/\1/p'
 sed -n "$name"'; s/.*line number="\([0-9]*\)" hits="0".*/:\1/p' "$dir/host.xml" | texts >"$dir/host.txt"
-sed -n "$name"'; /hits="0"\|"100%/d; s/.*line number="\([0-9]*\)".*condition-coverage.*/:\1/p' "$dir/host.xml" | texts >"$dir/ways.txt"
+sed -n "$name"'; /hits="0"\|"100%/d; s/.*line number="\([0-9]*\)".*condition-coverage.*/:\1/p' "$dir/host.xml" | texts >"$dir/branches.txt"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A table of folders, and a test a folder: not below its floor in tests/coverage/floors.tsv. What no bench reaches of
 # rtl/ stands in tests/coverage/unreached.tsv, with its reason, what nothing reaches of host/ in unreached-host.tsv, and
-# which of its branches are not taken both ways in unreached-ways.tsv.
+# which of its lines do not take each of their branches in unreached-branches.tsv.
 # Prints TAP.
 # usage: tests/coverage/report.sh BUILD/coverage (from the root)
 set -u
@@ -29,7 +29,7 @@ judge() { # TABLE LIST
     ' "$@"
 }
 judge tests/coverage/unreached-host.tsv "$dir/host.txt" >"$dir/host.diff"
-judge tests/coverage/unreached-ways.tsv "$dir/ways.txt" >"$dir/ways.diff"
+judge tests/coverage/unreached-branches.tsv "$dir/branches.txt" >"$dir/branches.diff"
 {
     awk -F'[,\t]' '
     function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
@@ -54,9 +54,9 @@ judge tests/coverage/unreached-ways.tsv "$dir/ways.txt" >"$dir/ways.diff"
     ! grep -q '^is not' "$dir/host.diff" || printf 'not '
     echo "ok N - what nothing reaches of host/ has its reason in tests/coverage/unreached-host.tsv"
     sed 's/^/# /' "$dir/host.diff"
-    ! grep -q '^is not' "$dir/ways.diff" || printf 'not '
-    echo "ok N - lines of host/ of which a way is not taken have their reason in tests/coverage/unreached-ways.tsv"
-    sed 's/^/# /' "$dir/ways.diff"
+    ! grep -q '^is not' "$dir/branches.diff" || printf 'not '
+    echo "ok N - lines of host/ of which a branch is not taken have their reason in tests/coverage/unreached-branches.tsv"
+    sed 's/^/# /' "$dir/branches.diff"
 } | awk '/^#/ { print; next } { sub(/ N /, " " ++n " "); print; bad += /^not/ } END { print "1.." n; exit bad > 0 }'
 status=$?
 exit $status
