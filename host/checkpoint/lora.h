@@ -13,6 +13,8 @@
 #include "model/tensors.h"
 
 enum { MR_LORA_RANKS = 512, MR_LORA_TARGETS = 16 };
+#define MR_LORA_ALPHA_LEAST 1e-6 // of what is given, read and written
+#define MR_LORA_ALPHA_MOST  1e6
 
 // Of one matrix of the checkpoint's files, which may be several of the model's: its shares.
 struct mr_lora_pair {

@@ -109,7 +109,7 @@ static int read_settings(struct mr_lora *l, const struct mr_config *config,
     if (rc == 0)
         rc = number_of(s, "r", 1, MR_LORA_RANKS, 8, &rank, err);
     if (rc == 0)
-        rc = number_of(s, "lora_alpha", 1e-6, 1e6, 8, &alpha, err);
+        rc = number_of(s, "lora_alpha", MR_LORA_ALPHA_LEAST, MR_LORA_ALPHA_MOST, 8, &alpha, err);
     if (rc == 0)
         rc = number_of(s, "lora_dropout", 0, 1, 0, &dropout, err);
     if (rc == 0 && rank != floor(rank))

@@ -52,7 +52,7 @@ int mr_training_lora(struct mr_training *t, const char *text, struct mr_error *e
         if (strncmp(word, "r=", 2) == 0)
             rc = take_number(word, 1, MR_LORA_RANKS, &rank, err);
         else if (strncmp(word, "alpha=", 6) == 0)
-            rc = take_number(word, 1e-6, 1e6, &alpha, err);
+            rc = take_number(word, MR_LORA_ALPHA_LEAST, MR_LORA_ALPHA_MOST, &alpha, err);
         else if (strncmp(word, "targets=", 8) == 0)
             rc = add_target(&t->lora, word + 8, err);
         else
@@ -93,7 +93,9 @@ static int take_targets(struct mr_reader *r, struct mr_training_lora *l, const s
 static int take_item(struct mr_reader *r, struct mr_training_lora *l, const struct mr_yaml_item *i)
 {
     static const struct mr_key whole = {.kind = MR_KEY_WHOLE, .low = 1, .high = MR_LORA_RANKS},
-                               real = {.kind = MR_KEY_REAL, .low = 1e-6, .high = 1e6},
+                               real = {.kind = MR_KEY_REAL,
+                                       .low = MR_LORA_ALPHA_LEAST,
+                                       .high = MR_LORA_ALPHA_MOST},
                                share = {.kind = MR_KEY_REAL, .high = 1};
     double x;
     if (strcmp(i->key, "target_modules") == 0)

@@ -43,41 +43,36 @@ static int unpack(struct mr_error *err)
     return rc;
 }
 
-static int load_torch(struct mr_error *err)
+static int load_only(const char *path, const struct mr_load_options *o, struct mr_error *err)
 {
     struct mr_model *m;
-    int rc = mr_model_load(&m, "tests/fixtures/torch/bf16-sharded", NULL, err);
+    int rc = mr_model_load(&m, path, o, err);
     if (m)
         mr_model_close(m);
     return rc;
 }
 
+static int load_torch(struct mr_error *err)
+{
+    return load_only("tests/fixtures/torch/bf16-sharded", NULL, err);
+}
+
 static int load_calibrated(struct mr_error *err)
 {
-    struct mr_model *m;
     const struct mr_load_options o = {.format = MR_WEIGHTS_MXFP4, .calibrate = "self"};
-    int rc = mr_model_load(&m, model, &o, err);
-    if (m)
-        mr_model_close(m);
-    return rc;
+    return load_only(model, &o, err);
 }
 
 // What is no model has its own error, unless memory ran out.
 static int refuse_a_state(struct mr_error *err)
 {
-    struct mr_model *m;
-    int rc = mr_model_load(&m, state, NULL, err);
-    assert_null(m);
+    int rc = load_only(state, NULL, err);
     return rc == MR_ERR_FORMAT && strstr(err->text, "is a training's state") ? 0 : rc;
 }
 
 static int load_synthetic(struct mr_error *err)
 {
-    struct mr_model *m;
-    int rc = mr_model_load(&m, "synthetic:gpt2,layers=1,vocab=64", NULL, err);
-    if (m)
-        mr_model_close(m);
-    return rc;
+    return load_only("synthetic:gpt2,layers=1,vocab=64", NULL, err);
 }
 
 static int text(struct mr_error *err)
