@@ -5,13 +5,19 @@
 # most of which keep one core busy, run JOBS at a time. A part that make does not know has failed.
 # PARTS="a b" runs only those; the lines of the others stay.
 # usage: [RESULT=FILE] tests/full/run.sh (from the repository's root)
+#        tests/full/run.sh --parts (what it would run, in a line)
 set -u
+# The longest first, so that the lanes end together.
+all="prepare test lint debug memory mutants xrt driver synth timing timing-u280t timing-u280 timing-u250 timing-u50 timing-sim timing-kv260 timing-tinyt timing-u50t netlist cards programs1 programs2 programs3 programs4 sweep plan gates train whole fuzz planted benches serve pack24 accuracy waves formal docs fp coverage dist interop"
+case ${1-} in
+'') ;;
+--parts) echo "$all" && exit ;;
+*) echo "tests/full/run.sh: '$1' is no option; name parts in PARTS=, of: $all" >&2 && exit 2 ;;
+esac
 build=${BUILD:-build} make=${MAKE:-make} jobs=${JOBS:-2}
 logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
-# The longest first, so that the lanes end together.
-all="prepare test lint debug memory mutants xrt driver synth timing timing-u280t timing-u280 timing-u250 timing-u50 timing-sim timing-kv260 timing-tinyt timing-u50t netlist cards programs1 programs2 programs3 programs4 sweep plan gates train whole fuzz planted benches serve pack24 accuracy waves formal docs fp coverage dist interop"
 result=${RESULT:-docs/results/test-full.txt}
 # Changes that are not checked in are shown by a plus.
 revision=$(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- . ':!docs/results' || echo +)

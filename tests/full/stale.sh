@@ -30,8 +30,8 @@ sources() { # part: where the files are that its result depends on, apart from i
         *) echo "$devices tests" ;;
     esac
 }
-list=$(sed -n 's/^all="\(.*\)"$/\1/p' tests/full/run.sh)
-list="${list/ interop/} $(sed -n 's/^all="\(.*\)"$/\1/p' tests/interop/run.sh | sed 's/[^ ]*/interop-&/g')"
+list=$(bash tests/full/run.sh --parts)
+list="${list/ interop/} $(bash tests/interop/run.sh --parts | sed 's/[^ ]*/interop-&/g')"
 # "part revision date": the lines of both tables
 lines=$(awk '$2 == "passed" || $2 == "FAILED" { if ($4 == "s") print $1, $5, $6; else if ($4 == "ok") print "interop-" $1, $8, $9 }' \
     "$result" "$interop")

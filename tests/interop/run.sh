@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # make test-interop: the pinned Python environment (made once in build/interop-venv, some gigabytes), then the scripts here.
 # What is missing is an error, not a skipped test. INTEROP_TESTS="speed" runs one of them.
+# usage: tests/interop/run.sh [--parts] (that option: what it would run, in a line)
 set -u
+all="binding evaluate serve interop wordpiece bert trained schedules optimizers events configs data speed train lora scratch"
+[ "${1-}" != --parts ] || { echo "$all" && exit; }
 build=${BUILD:-build} venv=${INTEROP_VENV:-${BUILD:-build}/interop-venv}
 list=tests/interop/requirements.txt
 PIP_OPTIONS=${INTEROP_PIP:-} tests/tools/venv.sh "$venv" "$list" test-interop || exit 1
@@ -10,7 +13,6 @@ export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 MILLRACE_LIBRARY=$(realpath "$build/libmillrace.so")
 export MILLRACE_LIBRARY
 status=0
-all="binding evaluate serve interop wordpiece bert trained schedules optimizers events configs data speed train lora scratch"
 result=docs/results/interop.txt
 lines=$(mktemp) || exit 1
 trap 'rm -f "$lines"' EXIT

@@ -484,15 +484,17 @@ exits few_random_weights_are_not 0 '' bench synthetic:gptj-6b,layers=1,vocab=64 
 # The tables of test-full and of its part interop beside a revision that is not here, and beside today's. A result itself,
 # and the changelog, are no sources.
 head=$(git rev-parse HEAD)
-sed -n 's/^all="\(.*\)"$/\1/p' tests/full/run.sh | tr ' ' '\n' | grep -vxE 'interop|fp' | sed "s/\$/ passed 9 s $head 2026-01-01/;
+bash tests/full/run.sh --parts | tr ' ' '\n' | grep -vxE 'interop|fp' | sed "s/\$/ passed 9 s $head 2026-01-01/;
     s/^\(synth .* s \)[^ ]*/\10123456789ab/; s/^docs .*$head/&+/" >"$work/full.txt"
-sed -n 's/^all="\(.*\)"$/\1/p' tests/interop/run.sh | tr ' ' '\n' | sed "s/\$/ passed 4 ok 0 not ok $head 2026-01-01/;
+bash tests/interop/run.sh --parts | tr ' ' '\n' | sed "s/\$/ passed 4 ok 0 not ok $head 2026-01-01/;
     s/^\(speed .* ok \)[^ ]*/\10123456789ab/" >"$work/interop.txt"
 RESULT=$work/full.txt INTEROP=$work/interop.txt bash tests/full/stale.sh >"$work/out"
 ok results_older_than_their_sources_are_listed test $? = 1 -a "$(sed '$d; s/  *[^ ]* [-0-9]*  / /; s/:.*//' "$work/out" | tr '\n' '/')" = \
     'synth older than its sources/docs older than its sources/fp no result/interop-speed older than its sources/'
+timeout 10 bash tests/full/run.sh --help >"$work/out" 2>"$work/err"
+ok full_tests_refuse_an_option test $? = 2 -a "$(grep -c "'--help' is no option" "$work/err")" = 1 -a ! -s "$work/out"
 git init -q "$work/tree" && mkdir -p "$work/tree"/{docs/results,host,tests/full,tests/interop}
-echo 'all="test"' >"$work/tree/tests/full/run.sh" && : >"$work/tree/tests/interop/run.sh"
+echo 'echo test' >"$work/tree/tests/full/run.sh" && : >"$work/tree/tests/interop/run.sh"
 for f in host/x docs/results/x CHANGELOG.md host/y; do
     : >"$work/tree/$f" && git -C "$work/tree" add "$f" && git -C "$work/tree" -c user.name=x -c user.email=x commit -qm "$f"
 done
