@@ -146,14 +146,8 @@ static int look_for(const char *dir, const char *name, char **path, bool *found,
 // What host/store makes has these names. 1: it is one, 0, or a failure.
 static int is_state(const char *dir, struct mr_error *err)
 {
-    static const char *const names[] = {"header", "state"};
-    int all = 1;
-    for (int i = 0; i < 2 && all > 0; i++) {
-        char *path = mr_path_join(dir, names[i], err);
-        all = path ? mr_file_exists(path) : MR_ERR_MEMORY;
-        free(path);
-    }
-    return all;
+    int has = mr_directory_has(dir, "header", err);
+    return has > 0 ? mr_directory_has(dir, "state", err) : has;
 }
 
 // In the order in which transformers looks for them.

@@ -100,6 +100,14 @@ char *mr_path_join(const char *dir, const char *name, struct mr_error *err)
     return path;
 }
 
+int mr_directory_has(const char *dir, const char *name, struct mr_error *err)
+{
+    char *path = mr_path_join(dir, name, err);
+    int has = path ? mr_file_exists(path) : MR_ERR_MEMORY;
+    free(path);
+    return has;
+}
+
 // The path without links and dots; malloc'd. NULL if there is no such directory, or no memory.
 static char *place_of(const char *path)
 {

@@ -30,6 +30,9 @@ bool mr_file_is_in(const char *path, const char *dir);
 // "dir/name" in new memory that the caller frees, or NULL when out of memory (*err is set).
 char *mr_path_join(const char *dir, const char *name, struct mr_error *err);
 
+// 1: something, of any kind, exists at "dir/name"; 0: nothing does; or MR_ERR_MEMORY.
+int mr_directory_has(const char *dir, const char *name, struct mr_error *err);
+
 // Whether two paths are one place, whatever they are written like. Nothing but the directory that
 // it lies in need exist.
 bool mr_path_same(const char *a, const char *b);

@@ -27,16 +27,10 @@ static int stopped(void *arg)
 static int has_tokenizer(const char *dir, bool encoder, struct mr_error *err)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "vocab.txt"};
-    for (int i = 0; i < (encoder ? 3 : 2); i++) {
-        char *path = mr_path_join(dir, names[i], err);
-        if (!path)
-            return MR_ERR_MEMORY;
-        bool found = mr_file_exists(path);
-        free(path);
-        if (found)
-            return 1;
-    }
-    return 0;
+    int has = 0;
+    for (int i = 0; i < (encoder ? 3 : 2) && has == 0; i++)
+        has = mr_directory_has(dir, names[i], err);
+    return has;
 }
 
 // Configuration, tables and heads of the checkpoint.

@@ -421,15 +421,9 @@ int mr_tokenizer_load(struct mr_tokenizer *tokenizer, const char *path, struct m
     struct mr_loader l = {.tokenizer = tokenizer, .path = path, .err = err};
     make_alphabet(&l);
     // A directory that does not exist falls to the second case, whose message says so.
-    char *inside = mr_path_join(path, ".", err);
-    int rc;
-    if (!inside)
-        rc = MR_ERR_MEMORY;
-    else if (mr_file_exists(inside))
-        rc = load_directory(&l, path);
-    else
-        rc = load_single_file(&l);
-    free(inside);
+    int rc = mr_directory_has(path, ".", err);
+    if (rc >= 0)
+        rc = rc ? load_directory(&l, path) : load_single_file(&l);
     mr_buf_free(&l.joined);
     return rc;
 }
