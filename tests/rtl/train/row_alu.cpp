@@ -41,7 +41,8 @@ struct Command {
 std::vector<float> near_tie(int n)
 {
     uint64_t sum = static_cast<uint64_t>(n) * 0x7FF000;
-    while ((sum * 65535) % (1 << 24) <= 1 << 22 || (sum * 65535) % (1 << 24) >= (1 << 22) + (1 << 17))
+    const uint64_t half = 1ULL << (63 - 24 - __builtin_clzll(sum * 65535)); // of the last bit in fp32
+    while ((sum * 65535) % (4 * half) <= half || (sum * 65535) % (4 * half) >= half + (1 << 17))
         sum--;
     std::vector<float> y;
     for (int i = n; i > 0; i--) {
