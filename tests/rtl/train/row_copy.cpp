@@ -70,8 +70,9 @@ class Bench
         c.kblocks = static_cast<int>(rng_.range(2, 20));
         c.at = static_cast<int>(rng_.range(0, c.kblocks - 2));
         c.first = 64 * static_cast<int>(rng_.range(0, 8));
-        c.begin = rng_.chance(30) ? 0
+        c.begin = rng_.chance(30)   ? 0
                   : rng_.chance(10) ? 0x80000000u | rng_.u32()
+                  : rng_.chance(60) ? static_cast<uint32_t>(c.first + rng_.range(0, c.cols - 1)) // in the midst of a group
                                     : static_cast<uint32_t>(rng_.range(0, c.first + c.cols + 10));
         const struct mr_tiles_shape t = {N, c.kblocks, false};
         c.beats = static_cast<int64_t>(mr_tiles_beats(&t, c.first + c.cols));
