@@ -6,6 +6,7 @@
 #include "cli/base/status_line.h"
 #include "cli/base/help.h"
 #include "cli/base/parse.h"
+#include "common/simd.h"
 #include "common/suggest.h"
 
 // What `make install` calls and --help does not list.
@@ -59,6 +60,25 @@ static int refuse(const char *name)
     return EXIT_USAGE;
 }
 
+// What the library passes over, as it has nobody to tell.
+static bool is_environment(void)
+{
+    const char *threads = getenv("MILLRACE_THREADS"), *simd = getenv("MILLRACE_SIMD");
+    char *end = NULL;
+    if (threads && *threads && (strtol(threads, &end, 10) < 1 || *end))
+        fprintf(stderr,
+                "millrace: MILLRACE_THREADS: '%s' is no number of threads; 1 is the least\n",
+                threads);
+    else if (simd && *simd && mr_simd_named(simd) < 0)
+        fprintf(stderr,
+                "millrace: MILLRACE_SIMD: '%s' is not to be had here; portable, avx2 and avx512 "
+                "are what processors may have\n",
+                simd);
+    else
+        return true;
+    return false;
+}
+
 static int run(const struct cli_command *cmd, int argc, char **argv)
 {
     int status = EXIT_INPUT, n = 0;
@@ -102,6 +122,8 @@ int main(int argc, char **argv)
     const struct cli_command *cmd = command_named(argv[wants_help ? 2 : 1]);
     if (!cmd)
         return refuse(argv[wants_help ? 2 : 1]);
+    if (!wants_help && !is_environment())
+        return EXIT_USAGE;
     if (!wants_help)
         return finish(run(cmd, argc - 1, argv + 1));
     help_print(cmd);

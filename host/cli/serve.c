@@ -15,6 +15,8 @@
 #include "serve/serve.h"
 #include "text/turns.h"
 
+enum { KEY_BYTES = 4096 }; // more is no file of a key
+
 struct args {
     struct cli_common c;
     struct mr_serve_options serve;
@@ -74,7 +76,7 @@ static int read_key(const char *path, char **key)
     *key = NULL;
     if (!path)
         return EXIT_OK;
-    if (cli_read_file(path, key, &size, &err) < 0)
+    if (cli_read_file(path, KEY_BYTES, key, &size, &err) < 0)
         return cli_fail(&err);
     (*key)[strcspn(*key, "\r\n")] = 0;
     if (**key)

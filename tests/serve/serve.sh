@@ -532,6 +532,7 @@ exits port_in_use 3 'cannot listen on 127.0.0.1 port' serve "$work/demo.mill" -d
 exits address_of_nobody 2 'give an address' serve "$work/demo.mill" -d model: --host not.an.address.invalid
 exits address_of_another_machine 3 'choose another --host' serve "$work/demo.mill" -d model: --host 192.0.2.1
 exits server_template_without_a_gap 2 'needs \{\} once' serve "$work/demo.mill" -d model: --template 'User:'
+exits key_file_without_an_end 3 'has more than 4 KiB' serve "$work/demo.mill" -d model: --api-key-file /dev/zero
 exits empty_key_file 2 'no key' serve "$work/demo.mill" -d model: --api-key-file /dev/null
 exits port_out_of_range 2 'port' serve "$work/demo.mill" --port 70000
 stop

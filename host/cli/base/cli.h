@@ -80,8 +80,9 @@ int cli_need_directory(const struct cli_command *cmd, const char *model);
 #define CLI_NO_MODEL                                                                               \
     "the model is missing; give a Hugging Face directory or a packed file, such as models/demo"
 
-// Whole file or standard input ("-") as NUL-terminated text that the caller frees.
-int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err);
+// Whole file or standard input ("-") as NUL-terminated text that the caller frees; more than `most`
+// bytes are refused.
+int cli_read_file(const char *path, size_t most, char **text, size_t *size, struct mr_error *err);
 // The same of a text that is learnt or measured: nothing else is taken (text/look.h).
 int cli_read_text(const char *path, char **text, size_t *size, struct mr_error *err);
 

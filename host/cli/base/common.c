@@ -251,8 +251,9 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
     return check_packed(c, *model);
 }
 
-// The whole of it; `look`: unless its beginning is no text's.
-static int read_whole(const char *path, bool look, char **text, size_t *size, struct mr_error *err)
+// The whole of it; `look`: unless its beginning is no text's; `most`: 0, or as many bytes at most.
+static int read_whole(const char *path, bool look, size_t most, char **text, size_t *size,
+                      struct mr_error *err)
 {
     bool std = strcmp(path, "-") == 0;
     FILE *f = std ? stdin : fopen(path, "rb");
@@ -260,6 +261,7 @@ static int read_whole(const char *path, bool look, char **text, size_t *size, st
     size_t n = 0, capacity = 0, got;
     int rc = 0;
     *text = NULL;
+    path = std ? "standard input" : path;
     if (!f && cli_interrupted()) // a pipe that nobody writes to
         return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
     if (!f)
@@ -280,13 +282,18 @@ static int read_whole(const char *path, bool look, char **text, size_t *size, st
         // The first round has as much as is looked at, or all.
         if (look && n == got && (rc = mr_text_look_plain(path, buf, n, err)) < 0)
             goto out;
-    } while (got > 0 && !cli_interrupted());
+    } while (got > 0 && (most == 0 || n <= most) && !cli_interrupted());
     if (cli_interrupted()) {
         rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
         goto out;
     }
     if (ferror(f))
         goto io;
+    if (most > 0 && n > most) {
+        rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: has more than %zu %s", path,
+                     most >> 20 ? most >> 20 : most >> 10, most >> 20 ? "MiB" : "KiB");
+        goto out;
+    }
     buf[n] = 0;
     *text = buf;
     *size = n;
@@ -304,14 +311,14 @@ out:
     return rc;
 }
 
-int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err)
+int cli_read_file(const char *path, size_t most, char **text, size_t *size, struct mr_error *err)
 {
-    return read_whole(path, false, text, size, err);
+    return read_whole(path, false, most, text, size, err);
 }
 
 int cli_read_text(const char *path, char **text, size_t *size, struct mr_error *err)
 {
-    int rc = read_whole(path, true, text, size, err);
+    int rc = read_whole(path, true, 0, text, size, err);
     if (rc < 0 || *size > 0)
         return rc;
     free(*text);

@@ -10,14 +10,17 @@
 
 static int failed(const struct cli_lines *l, struct mr_error *err)
 {
-    return mr_fail(err, MR_ERR_IO, "%.300s: %s; name a file, or '-' for standard input", l->path,
-                   strerror(errno));
+    return l->file == stdin
+               ? mr_fail(err, MR_ERR_IO, "standard input: %s", strerror(errno))
+               : mr_fail(err, MR_ERR_IO, "%.300s: %s; name a file, or '-' for standard input",
+                         l->path, strerror(errno));
 }
 
 int cli_lines_open(struct cli_lines *l, const char *path, struct mr_error *err)
 {
-    *l = (struct cli_lines){.path = path};
-    l->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    bool std = strcmp(path, "-") == 0;
+    *l = (struct cli_lines){.path = std ? "standard input" : path,
+                            .file = std ? stdin : fopen(path, "rb")};
     if (!l->file && errno == EINTR) // a pipe that nobody writes to
         return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
     return l->file ? 0 : failed(l, err);

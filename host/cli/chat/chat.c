@@ -146,11 +146,15 @@ static int command(const struct args *a, struct conversation *c, char *line, boo
 static int talk(const struct args *a, struct conversation *c)
 {
     bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO), quit = false;
-    int status = EXIT_OK, wrong = EXIT_OK;
+    int status = EXIT_OK, wrong = EXIT_OK, more = 0;
+    struct cli_lines input;
+    struct mr_error ended = {0};
     char *line;
+    (void)cli_lines_open(&input, "-", &ended); // which is open
     if (terminal && !a->c.quiet)
         printf("%s", commands);
-    while (!quit && !ferror(stdout) && (line = chat_line("> ", terminal))) {
+    while (!quit && !ferror(stdout) &&
+           (more = chat_line(&input, "> ", terminal, &line, &ended)) > 0) {
         struct mr_error err = {0};
         bool unknown = false;
         int rc = 0;
@@ -165,13 +169,20 @@ static int talk(const struct args *a, struct conversation *c)
         else if (rc < 0)
             status = cli_fail(&err);
         if (rc < 0 && !terminal && !unknown)
-            return status;
+            break;
         wrong = terminal ? EXIT_OK : rc < 0 ? status : wrong;
         status = EXIT_OK;
     }
+    cli_lines_close(&input);
+    if (status != EXIT_OK)
+        return status;
+    if (cli_interrupted())
+        return EXIT_INTERRUPTED;
+    if (more < 0)
+        return cli_fail(&ended);
     if (!quit && terminal)
         printf("\n");
-    return cli_interrupted() ? EXIT_INTERRUPTED : wrong;
+    return wrong;
 }
 
 static int run(void *args)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "cli/base/complete.h"
+#include "cli/base/lines.h"
 #include "cli/base/shared_options.h"
 #include "common/buf.h"
 
@@ -41,6 +42,7 @@ int conversation_continue(struct conversation *c,
 int conversation_save(struct conversation *c, const char *path, struct mr_error *err);
 int conversation_load(struct conversation *c, const char *path, struct mr_error *err);
 
-// The next line of standard input in new memory, without its end; NULL at the end. On a terminal it
-// can be edited, earlier lines are there, and Ctrl-C ends the program.
-char *chat_line(const char *prompt, bool terminal);
+// The next line of `input`, in new memory and without its end. 1: there is one, 0: the end, or a
+// failure. On a terminal it can be edited, earlier lines are there, and Ctrl-C ends the program.
+int chat_line(struct cli_lines *input, const char *prompt, bool terminal, char **line,
+              struct mr_error *err);

@@ -11,6 +11,7 @@
 
 #include "cli/chat/conversation.h"
 #include "cli/base/cli.h"
+#include "common/error.h"
 
 static struct termios before;
 
@@ -40,20 +41,21 @@ static char *edited_line(const char *prompt)
     return line;
 }
 
-char *chat_line(const char *prompt, bool terminal)
+int chat_line(struct cli_lines *input, const char *prompt, bool terminal, char **line,
+              struct mr_error *err)
 {
-    if (terminal)
-        return edited_line(prompt);
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t n = getline(&line, &capacity, stdin);
-    if (n < 0) {
-        free(line);
-        return NULL;
+    const char *text;
+    size_t size;
+    if (terminal) {
+        *line = edited_line(prompt);
+        return *line != NULL;
     }
-    if (n > 0 && line[n - 1] == '\n')
-        line[--n] = 0;
-    if (n > 0 && line[n - 1] == '\r')
-        line[--n] = 0;
-    return line;
+    int rc = cli_lines_next(input, &text, &size, err);
+    if (rc <= 0)
+        return rc;
+    if (memchr(text, 0, size))
+        return mr_fail(err, MR_ERR_FORMAT, "standard input: line %llu has a NUL byte",
+                       (unsigned long long)input->number);
+    *line = strndup(text, size);
+    return *line ? 1 : mr_fail(err, MR_ERR_MEMORY, "no memory for a line");
 }

@@ -8,6 +8,7 @@
 #include "cli/base/status_line.h"
 #include "cli/base/forecast.h"
 #include "cli/base/shared_options.h"
+#include "cli/base/lines.h"
 #include "common/clock.h"
 #include "common/output.h"
 
@@ -211,7 +212,7 @@ static int run(void *args)
     bool reads = !a->prompt && !a->batch && (a->file || !a->load_kv);
     if (reads && !a->file && isatty(STDIN_FILENO) && !a->c.quiet)
         fprintf(stderr, "millrace: type the prompt; Ctrl-D in a line of its own ends it\n");
-    if (reads && cli_read_file(a->file ? a->file : "-", &text, &size, &err) < 0)
+    if (reads && cli_read_file(a->file ? a->file : "-", CLI_LINE_BYTES, &text, &size, &err) < 0)
         return cli_fail(&err);
     if (a->prompt)
         size = strlen(a->prompt);

@@ -447,6 +447,12 @@ for uri in sim,seed=1,seed=2 sim,check,check sim,memory=ideal,memory=ideal; do
     exits "device_uri_${uri//[^a-z0-9]/_}_is_refused" 2 'is there twice; leave one out' generate -m $demo -d "sim:$uri" -p x
 done
 exits synthetic_option_given_twice 2 'each at most once' info synthetic:gptj-6b,layers=1,layers=2,vocab=64
+exits prompt_without_an_end 3 "/dev/zero: has more than 64 MiB" generate -m $demo -d model: -f /dev/zero
+for e in THREADS=abc THREADS=0 THREADS=2x SIMD=foo; do
+    export "MILLRACE_$e"
+    exits "environment_${e//[=]/_}_is_refused" 2 "MILLRACE_${e%=*}: '${e#*=}' is no" info $demo
+    unset "MILLRACE_${e%=*}"
+done
 exits prompt_file_is_a_directory 3 "Is a directory; name a file" generate -m $demo -d model: -f "$work"
 mkdir "$work/other" && echo '{"model_type": "llama"}' >"$work/other/config.json"
 exits unknown_architecture 3 'architecture "llama" is not supported' info "$work/other"

@@ -67,6 +67,14 @@ refuses chat_save_of_nothing 2 'nothing to save' "/save $work/x"
 refuses chat_save_where_nothing_can_be_written 3 'No such file' And "/save $work/no/x"
 refuses chat_load_of_what_is_no_store 3 'not a saved KV store' "/load Makefile"
 refuses chat_turn_too_long 3 'model has 512 positions' "$(head -c 3000 $demo/heldout.txt | tr '\n' ' ')"
+# Standard input that cannot be read, and what is no text.
+chat "${raw[@]}" >"$work/b" 2>"$work/err" <&-
+ok chat_without_standard_input test "$? $(cat "$work/err")" = '3 millrace: standard input: Bad file descriptor' -a ! -s "$work/b"
+chat "${raw[@]}" >"$work/b" 2>"$work/err" </
+ok chat_from_a_directory test "$? $(cat "$work/err")" = '3 millrace: standard input: Is a directory' -a ! -s "$work/b"
+printf 'And\n\0he\n' | chat "${raw[@]}" >"$work/b" 2>"$work/err"
+ok chat_takes_no_nul test "${PIPESTATUS[1]}" = 3 -a "$(cat "$work/err")" = 'millrace: standard input: line 2 has a NUL byte'
+ok and_what_stood_before_was_answered test "$(wc -l <"$work/b")" = 1
 exits chat_template_without_a_gap 2 'needs \{\} once' chat $demo --template x
 exits chat_template_with_two_gaps 2 'needs \{\} once' chat $demo --template '{}{}'
 mapfile -t stops < <(printf -- '--stop\n%s\n' $(seq 16))
