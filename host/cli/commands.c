@@ -8,5 +8,5 @@ const struct cli_command *const cli_commands[] = {
     &cmd_trace,    &cmd_plan,    &cmd_selftest,  &cmd_devices,  NULL,
 };
 
-const char cli_summary[] = "GPT-J and GPT-2 by weight streaming on an FPGA engine, simulated cycle "
-                           "by cycle or on its C model.";
+const char cli_summary[] = "Runs and trains GPT-J, GPT-2 and BERT on an FPGA engine, simulated "
+                           "cycle by cycle or on its C model.";

@@ -160,7 +160,7 @@ static void table(const char *heading, const char *const (*rows)[2], size_t coun
 static void main_page(void)
 {
     title("millrace");
-    printf(" \\- GPT\\-J by weight streaming\n.SH SYNOPSIS\n"
+    printf(" \\- GPT\\-J, GPT\\-2 and BERT by weight streaming\n.SH SYNOPSIS\n"
            "\\fBmillrace\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
            ".br\n\\fBmillrace\\fR \\fB\\-\\-help\\fR | \\fB\\-\\-version\\fR\n"
            ".SH DESCRIPTION\n");

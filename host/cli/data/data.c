@@ -203,7 +203,7 @@ static const struct cli_option options[] = {
             "of an encoder: what labels 0, 1, ... are called; without this option the model's "
             "names, or those in the input, sorted"),
     FIELD("prompt-field", prompt, "prompt", "the one in front of a completion, not learnt"),
-    FIELD("completion-field", completion, "completion", "the one that is learnt behind it"),
+    FIELD("completion-field", completion, "completion", "the one that is learnt after it"),
     CLI_ROW_NUMBER(CLI_INT, "sequence", "N", sequence, 0, MR_EXAMPLES_LONGEST,
                    "tokens of a window, at most, or of a text with a label; 0: 128, or the model's",
                    .def = "0"),

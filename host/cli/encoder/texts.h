@@ -31,7 +31,7 @@ json_t *cli_json_floats(const float *x, int count);
             "Hugging Face directory of an encoder; the same as the first argument", .letter = 'm', \
             .missing = CLI_NO_MODEL),                                                              \
         CLI_ROW(CLI_TEXT, "text", "TEXT", t.text,                                                  \
-                "the text, the same as the argument behind the model; without it --file, or "      \
+                "the text, the same as the argument after the model; without it --file, or "       \
                 "standard input",                                                                  \
                 .letter = 't', .excludes = "file"),                                                \
         CLI_ROW(CLI_PATH, "file", "PATH", t.file,                                                  \

@@ -241,7 +241,7 @@ static int run(void *args)
 static const struct cli_option options[] = {
     CLI_MODEL("Hugging Face directory or packed file; the same as the first argument"),
     CLI_ROW(CLI_TEXT, "prompt", "TEXT", prompt,
-            "the prompt, the same as the argument behind the model; without it --file, or standard "
+            "the prompt, the same as the argument after the model; without it --file, or standard "
             "input",
             .letter = 'p', .excludes = "file batch"),
     CLI_ROW(CLI_PATH, "file", "PATH", file, "the prompt from a file, '-' for standard input",
@@ -257,7 +257,7 @@ static const struct cli_option options[] = {
     CLI_ROW(CLI_OUTPUT, "save-kv", "FILE", save_kv, "the prompt's KV store to FILE",
             .onto = "load-kv"),
     CLI_ROW(CLI_PATH, "load-kv", "FILE", load_kv,
-            "go on behind the prompt that FILE was saved with; the prompt is what follows"),
+            "go on after the prompt that FILE was saved with; the prompt is what follows"),
     CLI_ROW_FLAG("no-echo", no_echo, "only what is new, without the prompt in front"),
     CLI_RUNS,
     CLI_PACKING,

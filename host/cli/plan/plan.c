@@ -376,7 +376,7 @@ static const struct cli_option options[] = {
         .excludes = "board clock", .because = "what is measured is simulated as --config says"),
     CLI_ROW_FLAG("train", train,
                  "a step of training instead; configurations are those with training, and others "
-                 "with ,train behind them (default sim,train, or the board's)",
+                 "with ,train after them (default sim,train, or the board's)",
                  .excludes = "positions batch prefill format two-pass no-head svg measure"),
     CLI_ROW_LIST(CLI_LIST, "length", "LIST", lengths, n_lengths,
                  "of an encoder the tokens of a text (default 128), several with commas between; "

@@ -48,7 +48,7 @@ const struct cli_option train_table[] = {
     WHOLE("steps", t.steps, 1, 1 << 30, NULL, "steps in all, those that a state has done included"),
     REAL("lr", rate, 0, 1, "0.0003", "the highest learning rate", CLI_GIVEN(lr_given)),
     CLI_ROW(CLI_TEXT, "schedule", "S", schedule,
-            "the learning rate behind the warm-up: constant, cosine, or curves in the words of "
+            "the learning rate after the warm-up: constant, cosine, or curves in the words of "
             "PyTorch and the Model Zoo (docs/train/options.md)",
             .choices = "constant|cosine", .def = "constant"),
     WHOLE("warmup", warmup, 0, 1 << 30, "0", "steps in which the learning rate grows",

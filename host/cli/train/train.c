@@ -499,7 +499,7 @@ static int run(void *args)
 
 const struct cli_command cmd_train = {
     .name = "train",
-    .summary = "continues the training of a model on a text",
+    .summary = "trains a model on a text, from a checkpoint or from scratch",
     .synopsis = "MODEL --data FILE -o DIR --steps N [--lr R] [OPTIONS]\n"
                 "train CONFIG.yaml [-m MODE] [-o DIR] [--checkpoint_path PATH] [--set KEY=VALUE] "
                 "[OPTIONS]",
@@ -507,11 +507,11 @@ const struct cli_command cmd_train = {
         "Learns to predict each token of a text. The text is cut into windows of --sequence "
         "tokens, and where a document ends (<|endoftext|>); a file of millrace data has its "
         "windows already, and what of them is learnt. An encoder (BERT) learns to classify texts "
-        "with "
-        "labels instead. DIR keeps weights, moments and the "
-        "step. The same command with the same DIR goes on there, bit by bit as if it had never "
-        "stopped; more --steps go on, too. Ctrl-C ends after the step under way, a second one at "
-        "once. docs/train/options.md has what a step does.",
+        "with labels instead. A checkpoint is trained on; a CONFIG.yaml without one begins from "
+        "drawn weights. DIR keeps weights, moments and the step. The same command with the same "
+        "DIR goes on there, bit by bit as if it had never stopped; more --steps go on, too. Ctrl-C "
+        "ends after the step under way, a second one at once. docs/train/options.md has what a "
+        "step does.",
     .arguments = "model",
     .options = train_table,
     .size = sizeof(struct train_args),
