@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests of memory that runs out begin with, in files_dir: a GPT-J, a packed file of it, the
-// states of its training and of an adapter's, and two encoders.
+// states of its training and of an adapter's, one as small as calibrates in a moment and has a
+// tokenizer, two encoders, texts to calibrate one with, and the state of the other's training.
 #ifndef MILLRACE_TESTS_UNIT_MEMORY_MODELS_H
 #define MILLRACE_TESTS_UNIT_MEMORY_MODELS_H
 
@@ -9,8 +10,9 @@
 #include "unit/files.h"
 #include "unit/odd_model.h"
 
-static const char *model, *packed, *state, *adapter, *out; // paths
-static char paths[5][300];
+static const char *model, *packed, *state, *adapter, *small, *lines, *with_labels, *out; // paths
+static char paths[8][300];
+static const char *const label_names[] = {"no", "yes", "perhaps"};
 
 static int memory_encoder(const char *name, const char *kind)
 {
@@ -29,38 +31,53 @@ static int memory_encoder(const char *name, const char *kind)
            bert_file(dir, "vocab.txt", vocabulary, sizeof vocabulary - 1);
 }
 
+static int memory_small(struct mr_error *err)
+{
+    const struct mr_config c = {.arch = mr_arch_find("gptj"),
+                                .vocab_size = MR_SYNTHETIC_BYTES,
+                                .n_positions = 8,
+                                .n_embd = 16,
+                                .n_layer = 1,
+                                .n_head = 2,
+                                .head_dim = 8,
+                                .rotary_dim = 4,
+                                .n_inner = 16,
+                                .layer_norm_epsilon = 1e-5F,
+                                .eos_token_id = MR_SYNTHETIC_BYTES - 1};
+    return mkdir(small, 0700) | mr_synthetic_write(small, &c, 3, err);
+}
+
 static int memory_setup(void **unused)
 {
     struct mr_error err = {0};
-    static const char *const names[] = {"gptj", "packed.mill", "state", "adapter", "out"};
+    static const struct {
+        const char **path, *name;
+    } names[] = {{&model, "gptj"},
+                 {&packed, "packed.mill"},
+                 {&state, "state"},
+                 {&adapter, "adapter"},
+                 {&small, "small"},
+                 {&lines, "lines"},
+                 {&with_labels, "with-labels"},
+                 {&out, "out"}};
     if (files_setup(unused) != 0)
         return -1;
-    for (int i = 0; i < 5; i++)
-        (void)snprintf(paths[i], sizeof paths[i], "%s/%s", files_dir, names[i]);
-    model = paths[0];
-    packed = paths[1];
-    state = paths[2];
-    adapter = paths[3];
-    out = paths[4];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(paths[i], sizeof paths[i], "%s/%s", files_dir, names[i].name);
+        *names[i].path = paths[i];
+    }
     odd_model("gptj", 4, 70);
+    files_write_text("lines", "the king\nof the king\n");
     if (memory_encoder("bert", "BertForMaskedLM") ||
         memory_encoder("labels", "BertForSequenceClassification"))
         return -1;
     struct mr_pack_stats stats;
     const struct mr_lora_options lora = {.rank = 2, .alpha = 4};
-    return mr_model_pack(model, packed, NULL, &stats, &err) |
+    return memory_small(&err) | mr_model_pack(model, packed, NULL, &stats, &err) |
            mr_trainer_create(state, model, 0, &err) |
-           mr_trainer_create_lora(adapter, model, 0, &lora, &err);
-}
-
-static int memory_teardown(void **unused)
-{
-    remove_dir(model);
-    remove_dir(files_path("bert"));
-    remove_dir(files_path("labels"));
-    remove_dir(state);
-    remove_dir(adapter);
-    return files_teardown(unused);
+           mr_trainer_create_lora(adapter, model, 0, &lora, &err) |
+           mr_trainer_create_labels(with_labels, files_path("labels"), label_names, 3, 1, NULL,
+                                    &err);
 }
 
 #endif

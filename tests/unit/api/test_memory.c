@@ -60,7 +60,13 @@ static int load_torch(struct mr_error *err)
 static int load_calibrated(struct mr_error *err)
 {
     const struct mr_load_options o = {.format = MR_WEIGHTS_MXFP4, .calibrate = "self"};
-    return load_only(model, &o, err);
+    return load_only(small, &o, err);
+}
+
+// The second copy of a tied matrix is compared.
+static int load_copied(struct mr_error *err)
+{
+    return load_only("tests/fixtures/gpt2/fp16-d68-scaled-by-layer", NULL, err);
 }
 
 // What is no model has its own error, unless memory ran out.
@@ -70,14 +76,11 @@ static int refuse_a_state(struct mr_error *err)
     return rc == MR_ERR_FORMAT && strstr(err->text, "is a training's state") ? 0 : rc;
 }
 
-static int load_synthetic(struct mr_error *err)
-{
-    return load_only("synthetic:gpt2,layers=1,vocab=64", NULL, err);
-}
-
 static int text(struct mr_error *err)
 {
-    static const char said[] = "And the king said unto them";
+    static const char said[] =
+        "And the king said unto themthemthemthemthemthemthemthemthemthemthemthemthemthemthemthem"
+        "themthemthemthemthemthemthemthemthemthemthemthemthemthemthemthemthemthemthemthemthemthem";
     struct mr_model *m;
     const struct mr_load_options o = {.describe = true, .text = true};
     int32_t *ids = NULL;
@@ -97,14 +100,16 @@ static int text(struct mr_error *err)
     return rc;
 }
 
-static int in_session(struct mr_session *s, bool saves, struct mr_error *err)
+static int in_session(struct mr_session *s, bool saves, bool text, struct mr_error *err)
 {
+    static const char *const stop[] = {"the king", "a mill"};
     static const int32_t first[] = {1, 2, 3}, second[] = {4, 5};
     const int32_t *prompts[] = {first, second};
     const size_t sizes[] = {3, 2};
-    const struct mr_generate_options o = {.max_tokens = 4, .ignore_eos = true};
+    const struct mr_generate_options o = {
+        .max_tokens = 4, .ignore_eos = true, .stop = stop, .n_stop = text ? 2 : 0};
     struct mr_generated got[2];
-    float logits[96];
+    float logits[MR_SYNTHETIC_BYTES];
     const struct mr_row row = {0, 7, true};
     int32_t *tokens = NULL;
     size_t count;
@@ -131,13 +136,16 @@ static int on_device(const char *device, const char *path, struct mr_error *err)
     struct mr_model *m;
     struct mr_session *s = NULL;
     const struct mr_session_options o = {.max_seqs = 2};
+    struct mr_model_info info = {0};
     int units, rc = mr_model_load(&m, path, NULL, err);
+    if (rc == 0)
+        mr_model_get_info(m, &info);
     if (rc == 0)
         rc = mr_device_units(device, &units, err);
     if (rc == 0)
         rc = mr_session_open(&s, m, device, &o, err);
     if (rc == 0)
-        rc = in_session(s, strcmp(device, "cpu:") != 0, err);
+        rc = in_session(s, strcmp(device, "cpu:") != 0, info.has_tokenizer, err);
     if (s)
         mr_session_close(s);
     if (m)
@@ -150,9 +158,20 @@ static int generate(struct mr_error *err)
     return on_device("model:tiny", packed, err);
 }
 
+static int generate_on_channels(struct mr_error *err)
+{
+    return on_device("model:sim2", packed, err);
+}
+
 static int generate_on_cpu(struct mr_error *err)
 {
-    return on_device("cpu:", model, err);
+    return on_device("cpu:", small, err);
+}
+
+// The values of a stream, in fp32.
+static int generate_synthetic(struct mr_error *err)
+{
+    return on_device("cpu:", "synthetic:gpt2,layers=1,vocab=64", err);
 }
 
 static int generate_simulated(struct mr_error *err)
@@ -170,7 +189,6 @@ static int create(struct mr_error *err)
     return mr_trainer_create(out, model, 0, err);
 }
 
-static const char *const label_names[] = {"no", "yes", "perhaps"};
 static int create_labels(struct mr_error *err)
 {
     return mr_trainer_create_labels(out, files_path("bert"), label_names, 3, 1, NULL, err);
@@ -189,24 +207,34 @@ static int check_training(struct mr_error *err)
     return mr_trainer_check(model, "model:tinyt", &o, err);
 }
 
-static int learn(struct mr_error *err)
+static int trained(struct mr_trainer *t, const int32_t *labels, struct mr_error *err)
 {
-    static const int32_t lengths[] = {9, 5}, tokens[14] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-    const struct mr_micro_batch batch = {.sequences = 2, .lengths = lengths, .tokens = tokens};
+    static const int32_t lengths[] = {9, 5}, tokens[14] = {1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4},
+                         types[14] = {0};
+    const struct mr_micro_batch batch = {.sequences = 2,
+                                         .lengths = lengths,
+                                         .tokens = tokens,
+                                         .types = labels ? types : NULL,
+                                         .labels = labels};
     const struct mr_trainer_update u = {.rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8};
-    const struct mr_trainer_options o = {.tokens = 32};
-    struct mr_trainer *t;
     struct mr_trainer_done done;
     struct mr_batch_loss loss;
-    int rc = mr_trainer_open(&t, state, "model:tinyt,capacity=2M", &o, err);
-    if (rc == 0)
-        rc = mr_trainer_begin(t, 1, err);
+    int rc = mr_trainer_begin(t, 1, err);
     if (rc == 0)
         rc = mr_trainer_backward(t, &batch, NULL, err);
     if (rc == 0)
         rc = mr_trainer_apply(t, &u, &done, err);
+    return rc == 0 ? mr_trainer_evaluate(t, &batch, &loss, err) : rc;
+}
+
+static int learn_in(const char *dir, const char *device, const int32_t *labels,
+                    struct mr_error *err)
+{
+    const struct mr_trainer_options o = {.tokens = 32};
+    struct mr_trainer *t;
+    int rc = mr_trainer_open(&t, dir, device, &o, err);
     if (rc == 0)
-        rc = mr_trainer_evaluate(t, &batch, &loss, err);
+        rc = trained(t, labels, err);
     if (rc == 0)
         rc = mr_trainer_save(t, out, MR_SAVE_BF16, err);
     if (t)
@@ -214,7 +242,18 @@ static int learn(struct mr_error *err)
     return rc;
 }
 
-// An adapter's state, opened, and written as PEFT has it; a session with that.
+static int learn(struct mr_error *err)
+{
+    return learn_in(state, "model:tinyt,capacity=2M", NULL, err);
+}
+
+static int learn_labels(struct mr_error *err)
+{
+    static const int32_t labels[] = {2, 0};
+    return learn_in(with_labels, "model:tinyt", labels, err);
+}
+
+// An adapter's state, which learns and is written as PEFT has it; a session with that.
 static int adapt(struct mr_error *err)
 {
     const struct mr_lora_options lora = {.rank = 2, .alpha = 4};
@@ -223,6 +262,8 @@ static int adapt(struct mr_error *err)
     struct mr_trainer *t;
     struct mr_model *m = NULL;
     int rc = mr_trainer_open(&t, adapter, "model:tinyt", &o, err);
+    if (rc == 0)
+        rc = trained(t, NULL, err);
     if (rc == 0)
         rc = mr_trainer_save_adapter(t, out, err);
     if (t)
@@ -259,6 +300,20 @@ static int fill(struct mr_error *err)
     return rc;
 }
 
+// On an engine, whose weights are rounded with a text.
+static int embed_simulated(struct mr_error *err)
+{
+    const struct mr_encoder_options o = {.calibrate = lines};
+    struct mr_encoder *e;
+    float rows[16];
+    int rc = mr_encoder_open(&e, files_path("bert"), "sim:tiny,check", &o, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_encoder_embed(e, &one, 1, NULL, rows, NULL, err);
+    mr_encoder_close(e);
+    return rc;
+}
+
 static int classify(struct mr_error *err)
 {
     struct mr_encoder *e;
@@ -281,20 +336,24 @@ static struct memory_call calls[] = {
     CALL(text, 23),
     CALL(generate, 23),
     CALL(generate_streamed, 23),
+    CALL(generate_on_channels, 23),
     CALL(create, 23),
     CALL(create_lora, 23),
     CALL(learn, 23),
+    CALL(learn_labels, 23),
     CALL(adapt, 23),
     CALL(load_torch, 23),
-    CALL(load_calibrated, 331),
+    CALL(load_copied, 23),
+    CALL(load_calibrated, 23),
     CALL(generate_on_cpu, 23),
+    CALL(generate_synthetic, 23),
     CALL(generate_simulated, 23),
-    CALL(load_synthetic, 1),
     CALL(refuse_a_state, 1),
     CALL(create_labels, 23),
     CALL(check_training, 23),
     CALL(fill, 23),
     CALL(classify, 23),
+    CALL(embed_simulated, 23),
 };
 
 int main(void)

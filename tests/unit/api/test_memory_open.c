@@ -271,5 +271,5 @@ int main(void)
     struct CMUnitTest tests[sizeof objects / sizeof *objects] = {0};
     for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
         tests[i] = (struct CMUnitTest){objects[i].name, goes_on, NULL, NULL, &objects[i]};
-    return cmocka_run_group_tests_name("memory_open", tests, memory_setup, memory_teardown);
+    return cmocka_run_group_tests_name("memory_open", tests, memory_setup, files_teardown);
 }
