@@ -137,11 +137,14 @@ $(BUILD)/test-list: FORCE
 	     case " $(SAN_E2E) " in *" $${n#e2e-} "*) cli=$(BUILD)/san/millrace ;; esac; \
 	     printf '%s\tMILLRACE=%s BUILD=$(BUILD) bash %s\n' $$n $$cli $$s; done; \
 	   true; } >$@
-# Mutants of unit tests, a suite a folder: make check runs those of what has changed, make test-mutants all.
+# Mutants, a suite a folder: make check runs those of unit tests of what has changed, make test-mutants all.
 $(BUILD)/mutant-list: FORCE
 	@mkdir -p $(@D)
+	@for f in $$(tests/mutants/run.sh --folders --slow); do \
+	   printf 'mutants-slow-%s\tBUILD=$(BUILD) SIM_CXX=$(SIM_CXX) CLI_LIBS="$(CLI_LIBS)" tests/mutants/run.sh --slow %s\n' \
+	     "$$(echo $$f | tr / -)" $$f; done >$@
 	@for f in $$(tests/mutants/run.sh --folders); do \
-	   printf 'mutants-%s\tBUILD=$(BUILD) tests/mutants/run.sh --quick %s\n' $${f##*/} $$f; done >$@
+	   printf 'mutants-%s\tBUILD=$(BUILD) tests/mutants/run.sh --quick %s\n' $${f##*/} $$f; done >>$@
 FORCE:
 
 ## test: everything that must hold, in minutes; ends with "N passed, N failed"

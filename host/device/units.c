@@ -85,8 +85,10 @@ int mr_device_without_capacity(const char *uri, char *out, size_t size, uint64_t
         return rc;
     const char *end = mr_size_of(p + strlen("capacity="), capacity);
     if (!end || (*end && *end != ',') || *capacity < 1 || *capacity > 1ull << 50)
-        return mr_fail(err, MR_ERR_USAGE,
-                       "%s: capacity= is a number of bytes, or with k, M or G such as 512M", uri);
+        return mr_fail(
+            err, MR_ERR_USAGE,
+            "%s: capacity= is a number of bytes from 1 to 2^50, or with k, M or G such as 512M",
+            uri);
     return without(uri, p, end, out, size, err);
 }
 

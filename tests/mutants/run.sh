@@ -5,21 +5,31 @@
 # usage: [BUILD=build] tests/mutants/run.sh [WORD]   (from the root; WORD: only mutants with it in
 # their name, or whose catcher begins with it; without, all but those that --quick or make test-hls runs)
 #        tests/mutants/run.sh --quick FOLDER [WORD]   (of files in FOLDER, those of tests.tsv, which take seconds)
-#        tests/mutants/run.sh --folders   (of those)
+#        tests/mutants/run.sh --slow FOLDER [WORD]   (of files in FOLDER, the others)
+#        tests/mutants/run.sh --folders [--slow]   (of those that --quick or --slow runs, that of most first)
 #        tests/mutants/run.sh --check   (builds nothing: does each still apply, and has its catcher?)
 # A mutant that does not change its file, or does not build, has not been caught.
 set -uo pipefail
-check='' folder='' only=${1:-}
+check='' mode=--slow folder='' only=${1:-}
 declare -A tests # of a unit test, those that must notice
 while IFS=$'\t' read -r name names; do tests[$name]=$names; done < <(grep -v '^#' tests/mutants/tests.tsv)
 # Those that need XLS; make test-hls has it, and runs them.
 is_xls() { [ "$1" = xls ]; }
-is_quick() { [[ $1 = unit:* && -n ${tests[${1#unit:}]:-} ]]; } # catcher
+is_quick() { # catcher
+    local by=${1%@*}
+    [[ $by = unit:* && -n ${tests[${by#unit:}]:-} ]]
+}
+# Of those that a run without WORD has.
+is_wanted() { # catcher
+    if [ "$mode" = --quick ]; then is_quick "$1"; else ! is_quick "$1" && ! is_xls "$1"; fi
+}
 case $only in
 --check) check=yes only='' ;;
---quick) folder=$2 only=${3:-} ;;
+--quick | --slow) mode=$only folder=$2 only=${3:-} ;;
 --folders)
-    grep -v '^#' tests/mutants/table.tsv | while IFS=$'\t' read -r _ file _ by _; do ! is_quick "$by" || echo "${file%/*}"; done | sort -u
+    mode=${2:---quick}
+    grep -v '^#' tests/mutants/table.tsv | while IFS=$'\t' read -r _ file _ by _; do ! is_wanted "$by" || echo "${file%/*}"; done |
+        sort | uniq -c | sort -rn | sed 's/^ *[0-9]* //'
     exit
     ;;
 esac
@@ -27,7 +37,7 @@ build=$(realpath "${BUILD:-build}")
 cxx=${SIM_CXX:-$(command -v clang++-19 || echo g++)}
 cc=${CC:-gcc}
 python=$build/hls/venv/bin/python
-dir=$build/mutants/${folder//\//-}
+dir=$build/mutants/${folder:+${mode#--}-}${folder//\//-}
 tree=$dir/tree
 cli_libs=${CLI_LIBS:--ledit -lmicrohttpd -lhdf5_serial -lzstd -lyaml}
 libs="-lcmocka -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm -lhdf5_serial -lzstd -lyaml"
@@ -43,7 +53,7 @@ if [ -z "$check" ]; then
     cp -r tests/rtl tests/hls tests/unit tests/programs tests/driver tests/reference tests/mutants tests/tests.mk "$tree/tests/"
     cp tests/synth/dsp48e2.v "$tree/tests/synth/"
     is_xls "$only" || cp -rp "$build"/gen/* "$tree/build/gen/"
-    [ -n "$folder" ] || is_xls "$only" || { mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"; }
+    [ "$mode" = --quick ] || is_xls "$only" || { mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"; }
     # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
     sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/*.txt
 fi
@@ -183,15 +193,15 @@ make_test() { # catcher file
         ;;
     esac
 }
-run_test() { # catcher
+run_test() { # catcher; cmocka ends with the first test that fails
     case $1 in
     rtl:*) timeout "$limit" "build/rtl/${1#rtl:}/tb" ;;
     unit:*) cd "$OLDPWD" && run_unit "${1#unit:}" ;;
     xls) timeout "$limit" build/hls/bench/tb --cases 100000 ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test selftest --device sim:tiny ;;
-    gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
-    tinyt) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/unit/test_train_rtl" ;;
-    tinyt,check) [ -r build/sim/tinyt/libmillrace-sim-tinyt-view.so ] && with_view "$tree/build/sim/tinyt" && cd "$OLDPWD" && MILLRACE_SIM_DIR=$dir/view timeout "$limit" "$build/unit/test_train_rtl" ;;
+    gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && CMOCKA_TEST_ABORT=1 MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
+    tinyt) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && cd "$OLDPWD" && CMOCKA_TEST_ABORT=1 MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/unit/test_train_rtl" ;;
+    tinyt,check) [ -r build/sim/tinyt/libmillrace-sim-tinyt-view.so ] && with_view "$tree/build/sim/tinyt" && cd "$OLDPWD" && CMOCKA_TEST_ABORT=1 MILLRACE_SIM_DIR=$dir/view timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     programs,check) [ -r build/sim/tiny/libmillrace-sim-tiny-view.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases view ;;
     programs-c) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test cases=$fuzz_cases ;;
@@ -203,11 +213,8 @@ mutant() { # name file sed catcher [assertion]
     local name=$1 file=$2 edit=$3 by=$4 fails=${5:-} title="mutant: $1 is caught by $(catcher "$4")" start status
     title+=${fails:+, assertion $fails}
     [[ $name == *"$only"* || $by == "$only"* ]] || return 0
-    if [ -n "$folder" ]; then
-        [ "${file%/*}" = "$folder" ] && is_quick "$by" || return 0
-    elif [ -z "$check$only" ] && { is_quick "$by" || is_xls "$by"; }; then
-        return 0
-    fi
+    [ -z "$folder" ] || [ "${file%/*}" = "$folder" ] || return 0
+    [ -n "$check" ] || [ -n "$only" -a -z "$folder" ] || is_wanted "$by" || return 0
     if [ -n "$check" ]; then
         sed "$edit" "$file" | cmp -s "$file" - || ! has_catcher "$by"
         tap $((!$?)) "$title: it applies, and has its test"

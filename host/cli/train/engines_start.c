@@ -262,7 +262,7 @@ static int finish(struct engines *e, int status)
     else
         fprintf(stderr, "%smillrace: mpirun ended with status %d%s\n", e->own, status,
                 steps_done(e, done, sizeof done));
-    return status == NOT_FOUND ? EXIT_DEVICE : status;
+    return e->asked ? status : EXIT_DEVICE;
 }
 
 // mpirun's own words on it are a dozen lines, with "should be reported to the developers".

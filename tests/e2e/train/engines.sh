@@ -173,8 +173,8 @@ chmod +x "$work/bin/mpirun.openmpi"
 by_path "$work/bin:$PATH" exits mpirun_of_another_mpi 4 "is not Open MPI's" "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2
 # One that fails before a rank has begun: no state is named that is not there.
 printf '#!/bin/sh\nexit 7\n' >"$work/bin/mpirun.openmpi"
-by_path "$work/bin:$PATH" exits mpirun_that_fails 7 '^millrace: mpirun ended with status 7$' "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2
-by_path "$work/bin:$PATH" exits mpirun_that_fails_beside_a_state 7 "status 7; $work/one has the steps that were done\$" \
+by_path "$work/bin:$PATH" exits mpirun_that_fails 4 '^millrace: mpirun ended with status 7$' "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2
+by_path "$work/bin:$PATH" exits mpirun_that_fails_beside_a_state 4 "status 7; $work/one has the steps that were done\$" \
     "${words[@]}" "${data[@]}" -o "$work/one" --steps 3 --engines 2
 cp "$millrace" "$work/alone/millrace"
 millrace="$work/alone/millrace" exits no_module 4 'libmillrace-mpi.so cannot be opened; install the package libopenmpi3' \
