@@ -316,12 +316,14 @@ static void refuses_bad_prompts(void **state)
     struct mr_generate_options opt = {.max_tokens = 2};
     for (int i = 0; i < 2; i++) {
         struct mr_session *s = session(devices[i], 1);
+        struct mr_error err = {0};
+        assert_refused(mr_generate(s, NULL, NULL, 0, &opt, NULL, &err), MR_ERR_USAGE, &err,
+                       "needs a prompt");
         refused(s, good, 0, &opt, MR_ERR_USAGE, "empty");
         refused(s, good, POSITIONS, &opt, MR_ERR_FIT, "has 48 tokens, the model has 48 positions");
         refused(s, beyond, 2, &opt, MR_ERR_USAGE, "token 257 is outside the vocabulary");
         refused(s, negative, 1, &opt, MR_ERR_USAGE, "token -1");
         // and the session is as good as new
-        struct mr_error err = {0};
         struct mr_generated out;
         const int32_t *prompts[] = {good};
         check(mr_generate(s, prompts, &(size_t){3}, 1, &opt, &out, &err), &err);
@@ -579,9 +581,16 @@ static void encode_and_decode_round_trip(void **state)
     free(ids);
 }
 
+static void the_library_says_its_version(void **state)
+{
+    (void)state;
+    assert_string_equal(mr_version(), MR_VERSION_STRING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_library_says_its_version),
         cmocka_unit_test(greedy_takes_the_lowest_of_equals),
         cmocka_unit_test(nan_never_wins),
         cmocka_unit_test(sampling_has_the_right_frequencies),

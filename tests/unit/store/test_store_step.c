@@ -513,6 +513,12 @@ static void refuses_steps_that_are_not_complete(void **state)
     u.rate = NAN;
     assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "learning rate of nan");
     u = update_of(s, NULL);
+    u.clip = -1;
+    assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "clip at of -1");
+    u = update_of(s, NULL);
+    u.targets = 0;
+    assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "a step of 0 targets");
+    u = update_of(s, NULL);
     u.adamw.beta1 = 1;
     assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "betas are 1 and 0.99");
     assert_int_equal(mr_store_step(s), 0);
