@@ -42,7 +42,7 @@ $(SIM_TESTS): | $(call SIM_SO,sim) $(call SIM_VIEW,sim) \
     $(call SIM_SO,tiny) $(call SIM_VIEW,tiny)
 $(SIM_TESTS): tests/unit/fixtures.h tests/unit/simulated.h
 $(BUILD)/unit/test_memory: | $(call SIM_SO,tiny) $(call SIM_VIEW,tiny)
-$(BUILD)/unit/test_memory_open: | $(call SIM_VIEW,tiny)
+$(BUILD)/unit/test_memory_open $(BUILD)/unit/test_memory_tools: | $(call SIM_VIEW,tiny)
 $(BUILD)/unit/test_plan: | $(call SIM_SO,sim) $(call SIM_SO,tiny)
 $(BUILD)/test-list: $(call SIM_VIEW,sim)
 

@@ -158,9 +158,10 @@ static int generate(struct mr_error *err)
     return on_device("model:tiny", packed, err);
 }
 
+// A directory, whose packed weights have their checksums made for the files of sequences.
 static int generate_on_channels(struct mr_error *err)
 {
-    return on_device("model:sim2", packed, err);
+    return on_device("model:sim2", model, err);
 }
 
 static int generate_on_cpu(struct mr_error *err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What commands use beside the library's calls, where memory runs out (memory_calls.h): data in
-// HDF5 and its texts, the settings of a training, and a micro-batch whose state is not in files.
+// HDF5 and its texts, the settings of a training, a micro-batch whose state is not in files, a
+// timeline, and a template.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,8 @@
 #include "config/read.h"
 #include "data/documents.h"
 #include "data/examples.h"
+#include "text/turns.h"
+#include "trace/run.h"
 #include "train/trial.h"
 #include "unit/api/memory_calls.h"
 
@@ -141,9 +144,31 @@ static int mirror_of_a_state(struct mr_error *err)
     return trial(NULL, err);
 }
 
+static int timeline(struct mr_error *err)
+{
+    const struct mr_trace_options o = {.device = "sim:tiny", .tokens = 1, .max_slices = 1000};
+    struct mr_trace t;
+    struct mr_model *m;
+    int rc = mr_model_load(&m, packed, NULL, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_trace_run(&t, m, &o, err);
+    mr_trace_free(&t);
+    mr_model_close(m);
+    return rc;
+}
+
+static int template(struct mr_error *err)
+{
+    struct mr_turns turns;
+    int rc = mr_turns_open(&turns, "You: {} Me:", err);
+    mr_turns_close(&turns);
+    return rc;
+}
+
 static struct memory_call calls[] = {
-    CALL(data_of_windows, 1), CALL(data_of_texts, 1),    CALL(documents, 7),
-    CALL(settings, 7),        CALL(state_in_memory, 23), CALL(mirror_of_a_state, 23),
+    CALL(data_of_windows, 1),  CALL(data_of_texts, 1),      CALL(documents, 7), CALL(settings, 7),
+    CALL(state_in_memory, 23), CALL(mirror_of_a_state, 23), CALL(timeline, 23), CALL(template, 1),
 };
 
 int main(void)
