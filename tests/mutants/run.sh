@@ -73,7 +73,7 @@ catcher() { # how a test is called in the test list
     unit:*) echo "unit-test_${1#unit:}" ;;
     gates) echo "unit-test_clk_gate" ;;
     tinyt*) echo "unit-test_train_rtl" ;;
-    programs | programs-c) echo "programs" ;;
+    programs | programs,train | programs-c) echo "programs" ;;
     programs,check) echo "programs-view" ;;
     xls) echo "hls-cores" ;;
     sim*) echo "selftest on sim:tiny${1#sim}" ;;
@@ -157,6 +157,7 @@ baseline() { # catcher
     tinyt,check) with_view "$build/sim/tinyt" && MILLRACE_SIM_DIR=$dir/view timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs | programs-c) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     programs,check) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases view ;;
+    programs,train) timeout "$limit" "$build/programs/fuzz" cases=100 training=100 ;;
     xls) timeout "$limit" "$build/hls/made/all/bench/tb" --cases 100000 ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
     sim*) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device "sim:tiny${1#sim}" ;;
@@ -187,13 +188,13 @@ make_test() { # catcher file
         ;;
     sim* | gates | programs* | tinyt*)
         local c=tiny view=
-        [[ $1 != tinyt* ]] || c=tinyt
+        [[ $1 != tinyt* && $1 != programs,train ]] || c=tinyt
         [[ $1 != *,check ]] || view=-view
         make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=$c JOBS=1 build/sim/$c/libmillrace-sim-$c$view.so
         ;;
     esac
 }
-run_test() { # catcher; cmocka ends with the first test that fails
+run_test() { # catcher; cmocka ends with the first test that fails, but where an assertion is to fail
     case $1 in
     rtl:*) timeout "$limit" "build/rtl/${1#rtl:}/tb" ;;
     unit:*) cd "$OLDPWD" && run_unit "${1#unit:}" ;;
@@ -201,9 +202,10 @@ run_test() { # catcher; cmocka ends with the first test that fails
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test selftest --device sim:tiny ;;
     gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && CMOCKA_TEST_ABORT=1 MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     tinyt) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && cd "$OLDPWD" && CMOCKA_TEST_ABORT=1 MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/unit/test_train_rtl" ;;
-    tinyt,check) [ -r build/sim/tinyt/libmillrace-sim-tinyt-view.so ] && with_view "$tree/build/sim/tinyt" && cd "$OLDPWD" && CMOCKA_TEST_ABORT=1 MILLRACE_SIM_DIR=$dir/view timeout "$limit" "$build/unit/test_train_rtl" ;;
+    tinyt,check) [ -r build/sim/tinyt/libmillrace-sim-tinyt-view.so ] && with_view "$tree/build/sim/tinyt" && cd "$OLDPWD" && MILLRACE_SIM_DIR=$dir/view timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     programs,check) [ -r build/sim/tiny/libmillrace-sim-tiny-view.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases view ;;
+    programs,train) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/programs/fuzz" cases=100 training=100 ;;
     programs-c) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test cases=$fuzz_cases ;;
     sim*) MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/millrace" selftest --device "sim:tiny${1#sim}" ;;
     esac

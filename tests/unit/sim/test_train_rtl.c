@@ -415,7 +415,9 @@ static struct program norm_program(void)
     mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
     mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
     mr_command_set(c, MR_F_LAYERNORM_KEEP, draw(3) != 0);
-    save_second(&p, 4);
+    c = add(&p, MR_OP_SAVE_ROWS, 4, 0); // the first memory, which it leaves as it is
+    mr_command_set(c, MR_F_SAVE_ROWS_BEATS, beats);
+    save_second(&p, 0);
     c = add(&p, MR_OP_STREAM_STASH, 0, 0);
     mr_command_set(c, MR_F_STREAM_STASH_KBLOCKS, lanes / 32);
     mr_command_set(c, MR_F_STREAM_STASH_ALL_KBLOCKS, ALL);
