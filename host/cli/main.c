@@ -71,7 +71,7 @@ static bool is_environment(void)
                 threads);
     else if (simd && *simd && mr_simd_named(simd) < 0)
         fprintf(stderr,
-                "millrace: MILLRACE_SIMD: '%s' is not to be had here; portable, avx2 and avx512 "
+                "millrace: MILLRACE_SIMD: '%s' is not available here; portable, avx2 and avx512 "
                 "are what processors may have\n",
                 simd);
     else

@@ -176,13 +176,11 @@ static int talk(const struct args *a, struct conversation *c)
     cli_lines_close(&input);
     if (status != EXIT_OK)
         return status;
-    if (cli_interrupted())
-        return EXIT_INTERRUPTED;
-    if (more < 0)
-        return cli_fail(&ended);
     if (!quit && terminal)
         printf("\n");
-    return wrong;
+    if (cli_interrupted())
+        return EXIT_INTERRUPTED;
+    return more < 0 ? cli_fail(&ended) : wrong;
 }
 
 static int run(void *args)

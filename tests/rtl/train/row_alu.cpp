@@ -102,7 +102,7 @@ class Bench
     }
 
     // Rows of one number, whose mean is off by a unit in its last place: with an epsilon of 1e-12 that is a value of 976
-    // behind LayerNorm, and 512 is no number any more (rule 19).
+    // after LayerNorm, and 512 is no number any more (rule 19).
     void fill_constant(const Command &c)
     {
         fill(c, 1);
