@@ -23,7 +23,7 @@ enum {
     RECORD = 900,
     T_WATCHDOG = 12
 };
-static const uint32_t t_beats[T_PARTS] = {4, 64, 1024, 1024, 512, 256, 1024, REGIONS *REGION, 1024};
+static const uint32_t t_beats[T_PARTS] = {4, 64, 1024, 1024, 192, 256, 1024, REGIONS *REGION, 1024};
 
 struct training_case {
     uint64_t rng;
@@ -104,7 +104,7 @@ static void load_columns(struct training_case *c)
     SET(cmd, LOAD_ACT_DST_SLOT, below(c, 4));
 }
 
-// Of the weights, somewhere in their window.
+// Of the weights, somewhere in their window, which is shorter than what a program streams.
 static void stream_weights(struct training_case *c, uint32_t kblocks, uint32_t cols)
 {
     struct mr_command *cmd = append(c, MR_OP_STREAM_TILES);
