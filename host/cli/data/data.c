@@ -19,13 +19,27 @@ struct run {
     struct mr_examples_writer writer;
     struct mr_window *windows; // of a document
     size_t capacity;
-    int32_t pad;
+    int32_t pad, vocab;
     uint64_t read, windows_written, tokens, learnt; // documents; of all windows
     struct cli_line line;
     double start;
 };
 
 // ---- documents to windows -----------------------------------------------------------------------
+
+// A tokenizer may have added tokens that its model lacks.
+static int check_ids(const struct run *r, size_t document, struct mr_error *err)
+{
+    const struct mr_document *d = &r->documents.documents[document];
+    for (size_t i = 0; i < d->count; i++)
+        if (d->ids[i] >= r->vocab)
+            return mr_fail(
+                err, MR_ERR_FORMAT,
+                "%.300s: document %llu: token %d is the tokenizer's alone, the model has "
+                "%d; leave it out of the text",
+                r->a->input, (unsigned long long)(r->read + document + 1), d->ids[i], r->vocab);
+    return 0;
+}
 
 static int write_document(struct run *r, const struct mr_document *d, struct mr_error *err)
 {
@@ -53,8 +67,11 @@ static int write_document(struct run *r, const struct mr_document *d, struct mr_
 static int write_batch(struct run *r, struct mr_error *err)
 {
     int rc = mr_documents_encode(&r->documents, err);
-    for (size_t i = 0; i < r->documents.count && rc == 0; i++)
-        rc = write_document(r, &r->documents.documents[i], err);
+    for (size_t i = 0; i < r->documents.count && rc == 0; i++) {
+        rc = check_ids(r, i, err);
+        if (rc == 0)
+            rc = write_document(r, &r->documents.documents[i], err);
+    }
     r->read += r->documents.count;
     mr_documents_clear(&r->documents);
     if (rc == 0)
@@ -112,6 +129,7 @@ static int make(struct run *r, const struct mr_model *model, const char *end, si
     mr_model_get_info(model, &info);
     const struct mr_examples_notes notes = {mr_vocabulary_hash(model, info.vocab_size),
                                             info.vocab_size, a->overlap, NULL};
+    r->vocab = info.vocab_size;
     r->pad = info.eos_token_id >= 0 ? info.eos_token_id : 0;
     int rc = mr_source_open(&r->records.source, a->input, err);
     if (rc < 0)
