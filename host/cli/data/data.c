@@ -33,11 +33,11 @@ static int check_ids(const struct run *r, size_t document, struct mr_error *err)
     const struct mr_document *d = &r->documents.documents[document];
     for (size_t i = 0; i < d->count; i++)
         if (d->ids[i] >= r->vocab)
-            return mr_fail(
-                err, MR_ERR_FORMAT,
-                "%.300s: document %llu: token %d is the tokenizer's alone, the model has "
-                "%d; leave it out of the text",
-                r->a->input, (unsigned long long)(r->read + document + 1), d->ids[i], r->vocab);
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "%.300s: document %llu: token %d is outside the model's vocabulary of "
+                           "%d; leave it out of the text",
+                           r->a->input, (unsigned long long)(r->read + document + 1), d->ids[i],
+                           r->vocab);
     return 0;
 }
 
