@@ -97,10 +97,10 @@ const struct mr_list *mr_items_of(const struct mr_config *c, int layer)
     return layer < 0 ? &arch->front : layer < c->n_layer ? &arch->block : &arch->tail;
 }
 
-// Is `b` the share behind `a` of the same tensor?
+// Is `b` the share behind `a`, which has a name, of the same tensor?
 static bool next_share(const struct mr_item *a, const struct mr_item *b)
 {
-    return a->kind == b->kind && a->name && b->name && strcmp(a->name, b->name) == 0 &&
+    return a->kind == b->kind && b->name && strcmp(a->name, b->name) == 0 &&
            a->shares == b->shares && a->share + 1 == b->share && a->from == b->from &&
            a->bias == b->bias && a->transposed == b->transposed &&
            mr_place_axis(a->to) == mr_place_axis(b->to);
@@ -189,20 +189,20 @@ static int check_list(const struct mr_arch *arch, const struct mr_list *list, co
 
 static int check_tables(const struct mr_arch *arch, struct mr_error *err)
 {
-    int by[3] = {0};
     for (int i = 0; i < arch->tables.count; i++) {
         const struct mr_item *t = &arch->tables.items[i];
         if (t->kind != MR_EMBED || !t->name || strlen(t->name) > LONGEST_NAME ||
             t->to != MR_RESIDUAL || i > (arch->encoder ? MR_BY_TYPE : MR_BY_POSITION) ||
-            t->by != (enum mr_by)i || by[t->by]++)
+            t->by != (enum mr_by)i)
             return mr_fail(err, MR_ERR_USAGE,
                            "architecture \"%s\": table %d; expected the one by token, then perhaps "
                            "one by position, and of an encoder one by type",
                            arch->type, i);
     }
-    return by[MR_BY_TOKEN] ? 0
-                           : mr_fail(err, MR_ERR_USAGE,
-                                     "architecture \"%s\": has no table of tokens", arch->type);
+    return arch->tables.count > 0
+               ? 0
+               : mr_fail(err, MR_ERR_USAGE, "architecture \"%s\": has no table of tokens",
+                         arch->type);
 }
 
 // What stands before the first block and behind the last.

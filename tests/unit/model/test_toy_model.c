@@ -509,6 +509,170 @@ static void refuses_descriptions_that_contradict_themselves(void **state)
     assert_null(mr_arch_find("other"));
 }
 
+#define LONG_NAME    "a.name.of.one.and.forty.characters.and.no."
+#define LINEAR(a, b) MR_LINEAR, "m", "m", .from = (a), .to = (b)
+
+// One item of the block in the place of another.
+static void refuses_an_item_that_does_not_fit(void **state)
+{
+    (void)state;
+    static const char parts[] = "is no part of a tensor whose parts stand one behind the other",
+                      norm[] = "must normalise the residual into X",
+                      attend[] = "must be in the block and go from Q to ATTENTION",
+                      early[] = "stands before Q, K and V are there";
+    static const struct {
+        int at;
+        struct mr_item item;
+        const char *words;
+    } rows[] = {
+        {0,
+         {MR_NORM, "ln", NULL, .from = MR_RESIDUAL, .to = MR_X},
+         "item 0 (?) of the block needs a name"},
+        {0, {MR_NORM, NULL, "ln", .from = MR_RESIDUAL, .to = MR_X}, "needs a name and a label"},
+        {0, {MR_NORM, LONG_NAME, "ln", .from = MR_RESIDUAL, .to = MR_X}, "has too long a name"},
+        {0, {MR_NORM, "ln", "ln", .from = MR_X, .to = MR_X}, norm},
+        {0, {MR_NORM, "ln", "ln", .from = MR_RESIDUAL, .to = MR_Q}, norm},
+        {0, {MR_NORM, "ln", "ln", .from = MR_RESIDUAL, .to = MR_X, .transposed = true}, norm},
+        {0, {MR_NORM, "ln", "ln", .from = MR_RESIDUAL, .to = MR_X, .back = true}, norm},
+        {0,
+         {MR_EMBED, "e", "e", .from = MR_RESIDUAL, .to = MR_X},
+         "is of a kind that belongs elsewhere"},
+        {1, {LINEAR(MR_X, MR_K)}, "item 2 (k) of the block writes what an item before it wrote"},
+        {2, {LINEAR(MR_X, MR_HIDDEN)}, early},
+        {3, {LINEAR(MR_X, MR_HIDDEN)}, early},
+        {4, {MR_ATTEND, NULL, "a", .from = MR_K, .to = MR_ATTENTION}, attend},
+        {4, {MR_ATTEND, NULL, "a", .from = MR_Q, .to = MR_X}, attend},
+        {5, {LINEAR(MR_RESIDUAL, MR_RESIDUAL)}, "must read X, ATTENTION or HIDDEN"},
+        {5, {LINEAR(MR_ATTENTION, MR_X)}, "cannot write there"},
+        {5, {LINEAR(MR_ATTENTION, MR_ATTENTION)}, "cannot write there"},
+        {5, {LINEAR(MR_ATTENTION, MR_RESULT)}, "writes the result, which only the last item"},
+        {8, {LINEAR(MR_HIDDEN, MR_RESIDUAL), .epilogue = MR_FUNCTION}, "does not write HIDDEN"},
+        {0, {MR_NORM, "ln", "ln", .from = MR_RESIDUAL, .to = MR_X, .share = 1}, parts},
+        {0, {MR_NORM, "ln", "ln", .from = MR_RESIDUAL, .to = MR_X, .shares = 1}, parts},
+        {0, {LINEAR(MR_X, MR_Q), .shares = 2, .share = 1}, parts},
+        {1, {LINEAR(MR_X, MR_Q), .shares = 2, .share = 1}, parts},
+        {1, {LINEAR(MR_X, MR_Q), .shares = 1, .share = -1}, parts},
+        {1, {LINEAR(MR_X, MR_Q), .shares = 1, .share = 1}, parts},
+        {5, {LINEAR(MR_ATTENTION, MR_RESULT), .shares = 1}, parts},
+        {8, {LINEAR(MR_HIDDEN, MR_RESIDUAL), .shares = 2}, parts},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mr_item items[sizeof block / sizeof *block];
+        struct mr_arch a = toy;
+        a.type = "other";
+        a.block = (struct mr_list)MR_LIST(items);
+        memcpy(items, block, sizeof block);
+        items[rows[i].at] = rows[i].item;
+        refuse(&a, rows[i].words);
+    }
+}
+
+// The second of two parts differs from the first in what they must share.
+static void refuses_parts_that_do_not_match(void **state)
+{
+    (void)state;
+#define PART(name) MR_LINEAR, name, "k", .from = MR_X
+    static const struct mr_item seconds[] = {
+        {MR_NORM, "qk", "k", .from = MR_RESIDUAL, .to = MR_X, CONV1D, .shares = 2, .share = 1},
+        {PART(NULL), .to = MR_K, CONV1D, .shares = 2, .share = 1},
+        {PART("kq"), .to = MR_K, CONV1D, .shares = 2, .share = 1},
+        {PART("qk"), .to = MR_K, CONV1D, .shares = 3, .share = 1},
+        {PART("qk"), .to = MR_K, CONV1D, .shares = 2, .share = 0},
+        {PART("qk"), .to = MR_K, .transposed = true, .shares = 2, .share = 1},
+        {PART("qk"), .to = MR_K, .bias = true, .shares = 2, .share = 1},
+        {PART("qk"), .to = MR_HIDDEN, CONV1D, .shares = 2, .share = 1},
+        {MR_LINEAR, "qk", "k", .from = MR_HIDDEN, .to = MR_K, CONV1D, .shares = 2, .share = 1},
+    };
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        struct mr_item items[sizeof block / sizeof *block];
+        struct mr_arch a = toy;
+        a.type = "other";
+        a.block = (struct mr_list)MR_LIST(items);
+        memcpy(items, block, sizeof block);
+        items[1].name = "qk";
+        items[1].shares = 2;
+        items[2] = seconds[i];
+        refuse(&a, "item 1 (q) of the block is no part of a tensor");
+    }
+}
+
+static void refuses_tables_and_ends_that_do_not_fit(void **state)
+{
+    (void)state;
+    static const struct mr_item wrong_tables[][2] = {
+        {{MR_NORM, "t", .to = MR_RESIDUAL}},
+        {{MR_EMBED, NULL, .to = MR_RESIDUAL}},
+        {{MR_EMBED, LONG_NAME, .to = MR_RESIDUAL}},
+        {{MR_EMBED, "t", .to = MR_X}},
+        {{MR_EMBED, "t", .to = MR_RESIDUAL, .by = MR_BY_POSITION}},
+    };
+    static const struct mr_item three[] = {
+        {MR_EMBED, "t", .to = MR_RESIDUAL, .by = MR_BY_TOKEN},
+        {MR_EMBED, "p", .to = MR_RESIDUAL, .by = MR_BY_POSITION},
+        {MR_EMBED, "y", .to = MR_RESIDUAL, .by = MR_BY_TYPE},
+    };
+    static const struct {
+        struct mr_item item;
+        const char *words;
+    } tails[] = {
+        {{MR_ATTEND, NULL, "a", .from = MR_Q, .to = MR_ATTENTION}, "must be in the block"},
+        {{LINEAR(MR_X, MR_RESULT)}, "writes the result, which only the last item"},
+        {{LINEAR(MR_X, MR_V)}, "belongs into the block"},
+        {{LINEAR(MR_X, MR_HIDDEN)}, "belongs into the block"},
+        {{LINEAR(MR_X, MR_RESIDUAL)}, "belongs into the block"},
+    };
+    struct mr_arch a = toy;
+    a.type = "other";
+    for (size_t i = 0; i < sizeof wrong_tables / sizeof *wrong_tables; i++) {
+        a.tables = (struct mr_list){wrong_tables[i], 1};
+        refuse(&a, "table 0; expected the one by token");
+    }
+    a.tables = (struct mr_list)MR_LIST(three); // by type: only an encoder has it
+    refuse(&a, "table 2; expected the one by token");
+    a.tables.count = 0;
+    refuse(&a, "has no table of tokens");
+    a.tables = toy.tables;
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        struct mr_item items[3] = {tail[0], tails[i].item, tail[1]};
+        a.tail = (struct mr_list)MR_LIST(items);
+        refuse(&a, tails[i].words);
+    }
+    a.tail.count = 0;
+    refuse(&a, "its tail has no result");
+    a.tail = toy.tail;
+    a.block_prefix = "toy." LONG_NAME;
+    refuse(&a, "names of a block must begin");
+}
+
+// What the tests above refuse is all that is wrong with it: parts, rotation, an encoder's norms.
+static void takes_what_fits_until_there_is_no_room(void **state)
+{
+    (void)state;
+    static const struct mr_item rotated[] = {
+        {MR_NORM, "ln", "ln", .from = MR_RESIDUAL, .to = MR_X},
+        {MR_LINEAR, "qkv", "q", .from = MR_X, .to = MR_Q, .epilogue = MR_ROTARY, .shares = 3},
+        {MR_LINEAR, "qkv", "k", .from = MR_X, .to = MR_K, .epilogue = MR_ROTARY, .shares = 3,
+         .share = 1},
+        {MR_LINEAR, "qkv", "v", .from = MR_X, .to = MR_V, .shares = 3, .share = 2},
+        {MR_ATTEND, NULL, "ATTEND", .from = MR_Q, .to = MR_ATTENTION},
+    };
+    static const char types[][2] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+    static struct mr_arch more[sizeof types / sizeof *types];
+    struct mr_arch last = toy;
+    struct mr_error err = {0};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        more[i] = i == 0 ? mr_arch_bert : toy;
+        if (i == 1)
+            more[i].block = (struct mr_list)MR_LIST(rotated);
+        more[i].type = types[i];
+        check(mr_arch_register(&more[i], &err), &err);
+        assert_ptr_equal(mr_arch_find(types[i]), &more[i]);
+    }
+    last.type = "last";
+    refuse(&last, "no room for more than 16 architectures");
+    assert_null(mr_arch_at(16));
+}
+
 // ---- the page ----------------------------------------------------------------------------------
 
 // Its code is this file's, line by line.
@@ -590,6 +754,10 @@ int main(void)
         cmocka_unit_test(smoothing_scales_biases_with_their_matrices),
         cmocka_unit_test(refuses_tables_of_different_types),
         cmocka_unit_test(refuses_descriptions_that_contradict_themselves),
+        cmocka_unit_test(refuses_an_item_that_does_not_fit),
+        cmocka_unit_test(refuses_parts_that_do_not_match),
+        cmocka_unit_test(refuses_tables_and_ends_that_do_not_fit),
+        cmocka_unit_test(takes_what_fits_until_there_is_no_room),
         cmocka_unit_test(page_shows_this_description),
     };
     return cmocka_run_group_tests_name("toy model", tests, make_checkpoint, files_teardown);
