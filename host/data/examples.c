@@ -92,8 +92,8 @@ static int get_number(hid_t file, const char *name, uint64_t *value)
     if (H5Aexists(file, name) <= 0)
         return 0;
     hid_t a = H5Aopen(file, name, H5P_DEFAULT), space = H5Aget_space(a);
-    bool ok = a >= 0 && H5Sget_simple_extent_npoints(space) == 1 &&
-              is_whole_number(H5Aget_type(a)) && H5Aread(a, H5T_NATIVE_UINT64, value) >= 0;
+    bool ok = H5Sget_simple_extent_npoints(space) == 1 && is_whole_number(H5Aget_type(a)) &&
+              H5Aread(a, H5T_NATIVE_UINT64, value) >= 0;
     (void)H5Sclose(space);
     (void)H5Aclose(a);
     return ok ? 1 : -1;
@@ -121,7 +121,7 @@ static int check_room(const struct mr_examples_file *f, uint64_t rows, int lengt
 static int get_shape(struct mr_examples_file *f, uint64_t *rows, int *length, struct mr_error *err)
 {
     hsize_t size[3] = {0};
-    uint64_t said;
+    uint64_t said = 0;
     f->data =
         H5Lexists(f->file, "data", H5P_DEFAULT) > 0 ? H5Dopen2(f->file, "data", H5P_DEFAULT) : -1;
     if (f->data < 0)
@@ -149,14 +149,14 @@ static int unreadable(const struct mr_examples_file *f, struct mr_error *err)
 {
     hid_t how = H5Dget_create_plist(f->data);
     char name[32] = "";
-    int filters = how >= 0 ? H5Pget_nfilters(how) : 0;
+    int filters = H5Pget_nfilters(how);
     unsigned flags, config;
     H5Z_filter_t missing = H5Z_FILTER_NONE;
     for (int i = 0; i < filters && missing == H5Z_FILTER_NONE; i++) {
         size_t none = 0;
         H5Z_filter_t id =
             H5Pget_filter2(how, (unsigned)i, &flags, &none, NULL, sizeof name, name, &config);
-        missing = id > 0 && H5Zfilter_avail(id) <= 0 ? id : missing;
+        missing = H5Zfilter_avail(id) <= 0 ? id : missing;
     }
     (void)H5Pclose(how);
     if (missing == H5Z_FILTER_NONE)
@@ -173,8 +173,7 @@ static int read_rows(const struct mr_examples *e, int file, uint64_t first, uint
     const struct mr_examples_file *f = &e->files[file];
     const hsize_t from[3] = {first, 0, 0}, size[3] = {count, 3, (hsize_t)e->length};
     hid_t memory = H5Screate_simple(3, size, NULL), space = H5Dget_space(f->data);
-    bool ok = memory >= 0 && space >= 0 &&
-              H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, size, NULL) >= 0 &&
+    bool ok = H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, size, NULL) >= 0 &&
               H5Dread(f->data, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, to) >= 0;
     (void)H5Sclose(memory);
     (void)H5Sclose(space);
@@ -207,8 +206,7 @@ static long long exact(const struct mr_examples_file *f, uint64_t row, int part,
     const hsize_t from[3] = {row, (hsize_t)part, (hsize_t)i}, one[3] = {1, 1, 1};
     long long value = -1;
     hid_t memory = H5Screate_simple(3, one, NULL), space = H5Dget_space(f->data);
-    if (memory >= 0 && space >= 0 &&
-        H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, one, NULL) >= 0)
+    if (H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, one, NULL) >= 0)
         (void)H5Dread(f->data, H5T_NATIVE_LLONG, memory, space, H5P_DEFAULT, &value); // was read
     (void)H5Sclose(memory);
     (void)H5Sclose(space);

@@ -21,7 +21,7 @@ static int read_names(hid_t file, const char *path, struct mr_labels *names, str
     hid_t a = H5Aopen(file, "label_names", H5P_DEFAULT), type = H5Aget_type(a),
           space = H5Aget_space(a);
     hssize_t n = H5Sget_simple_extent_npoints(space);
-    bool ok = a >= 0 && n >= 1 && n <= MR_MAX_LABELS && H5Tget_class(type) == H5T_STRING &&
+    bool ok = n >= 1 && n <= MR_MAX_LABELS && H5Tget_class(type) == H5T_STRING &&
               H5Tis_variable_str(type) == 0 && H5Tget_size(type) == MR_LABEL;
     char(*read)[MR_LABEL] = ok ? calloc((size_t)n, sizeof *read) : NULL;
     int rc = !ok     ? wrong(path, err, "'label_names' is no list of 1 to 4096 strings of 64 bytes")

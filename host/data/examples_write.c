@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <fcntl.h>
 #include <hdf5/serial/hdf5.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "common/file.h"
 #include "common/grow.h"
 #include "data/examples.h"
 #include "device/device.h"
@@ -24,37 +22,49 @@ static int failed(const struct mr_examples_writer *w, struct mr_error *err)
 
 // ---- what HDF5 makes ----------------------------------------------------------------------------
 
+// An id that could not be made is refused by what is called with it.
+
 // Room in front; no times, so that the same data is the same bytes.
 static hid_t create_file(const char *name)
 {
     hid_t how = H5Pcreate(H5P_FILE_CREATE), file = -1;
-    if (how >= 0 && H5Pset_userblock(how, MR_EXAMPLES_FRONT) >= 0)
+    if (H5Pset_userblock(how, MR_EXAMPLES_FRONT) >= 0)
         file = H5Fcreate(name, H5F_ACC_TRUNC, how, H5P_DEFAULT);
     (void)H5Pclose(how);
     return file;
+}
+
+static hid_t create_set(hid_t file, const char *name, int rank, const hsize_t *size,
+                        const hsize_t *most, const hsize_t *chunk)
+{
+    hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(rank, size, most), set = -1;
+    bool ok = H5Pset_chunk(how, rank, chunk) >= 0;
+    ok &= H5Pset_shuffle(how) >= 0;
+    ok &= H5Pset_deflate(how, LEVEL) >= 0;
+    ok &= H5Pset_fletcher32(how) >= 0;
+    ok &= H5Pset_obj_track_times(how, false) >= 0;
+    if (ok)
+        set = H5Dcreate2(file, name, H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    (void)H5Pclose(how);
+    (void)H5Sclose(space);
+    return set;
 }
 
 static hid_t create_data(hid_t file, int length, int block)
 {
     const hsize_t none[3] = {0, 3, (hsize_t)length}, most[3] = {H5S_UNLIMITED, 3, (hsize_t)length},
                   chunk[3] = {(hsize_t)block, 3, (hsize_t)length};
-    hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, none, most), data = -1;
-    if (how >= 0 && space >= 0 && H5Pset_chunk(how, 3, chunk) >= 0 && H5Pset_shuffle(how) >= 0 &&
-        H5Pset_deflate(how, LEVEL) >= 0 && H5Pset_fletcher32(how) >= 0 &&
-        H5Pset_obj_track_times(how, false) >= 0)
-        data = H5Dcreate2(file, "data", H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
-    (void)H5Pclose(how);
-    (void)H5Sclose(space);
-    return data;
+    return create_set(file, "data", 3, none, most, chunk);
 }
 
 static bool put_number(hid_t file, const char *name, hid_t type, uint64_t value)
 {
     hid_t space = H5Screate(H5S_SCALAR),
           a = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool ok = a >= 0 && H5Awrite(a, H5T_NATIVE_UINT64, &value) >= 0;
+    bool ok = H5Awrite(a, H5T_NATIVE_UINT64, &value) >= 0;
     ok &= H5Aclose(a) >= 0;
-    return H5Sclose(space) >= 0 && ok;
+    ok &= H5Sclose(space) >= 0;
+    return ok;
 }
 
 static bool write_rows(struct mr_examples_writer *w)
@@ -65,12 +75,10 @@ static bool write_rows(struct mr_examples_writer *w)
     if (w->filled == 0)
         return true;
     w->filled = 0;
-    if (H5Dset_extent(w->data, all) < 0)
-        return false;
+    bool ok = H5Dset_extent(w->data, all) >= 0;
     hid_t memory = H5Screate_simple(3, size, NULL), file = H5Dget_space(w->data);
-    bool ok = memory >= 0 && file >= 0 &&
-              H5Sselect_hyperslab(file, H5S_SELECT_SET, from, NULL, size, NULL) >= 0 &&
-              H5Dwrite(w->data, H5T_NATIVE_INT32, memory, file, H5P_DEFAULT, w->rows) >= 0;
+    ok &= H5Sselect_hyperslab(file, H5S_SELECT_SET, from, NULL, size, NULL) >= 0;
+    ok &= H5Dwrite(w->data, H5T_NATIVE_INT32, memory, file, H5P_DEFAULT, w->rows) >= 0;
     (void)H5Sclose(memory);
     (void)H5Sclose(file);
     return ok;
@@ -107,7 +115,7 @@ int mr_examples_create(struct mr_examples_writer *w, const char *path, int lengt
         (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
         errno = 0;
         w->file = create_file(w->out.temporary);
-        w->data = w->file >= 0 ? create_data(w->file, length, w->block) : -1;
+        w->data = create_data(w->file, length, w->block);
         rc = w->data >= 0 ? 0 : failed(w, err);
     }
     if (rc < 0)
@@ -158,13 +166,14 @@ int mr_examples_add_text(struct mr_examples_writer *w, const int32_t *ids, const
 static bool put_names(hid_t file, const struct mr_labels *labels)
 {
     const hsize_t count = (hsize_t)labels->count;
-    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, NULL), a = -1;
-    if (type >= 0 && space >= 0 && H5Tset_size(type, MR_LABEL) >= 0)
-        a = H5Acreate2(file, "label_names", type, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool ok = a >= 0 && H5Awrite(a, type, labels->names) >= 0;
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, NULL);
+    bool ok = H5Tset_size(type, MR_LABEL) >= 0;
+    hid_t a = H5Acreate2(file, "label_names", type, space, H5P_DEFAULT, H5P_DEFAULT);
+    ok &= H5Awrite(a, type, labels->names) >= 0;
+    ok &= H5Aclose(a) >= 0;
     (void)H5Tclose(type);
     (void)H5Sclose(space);
-    return H5Aclose(a) >= 0 && ok;
+    return ok;
 }
 
 // Numbers of labels, in the order that their names have now.
@@ -177,49 +186,25 @@ static bool write_labels(struct mr_examples_writer *w, struct mr_labels *labels)
         for (uint64_t i = 0; i < w->count; i++)
             w->labels[i] = to[w->labels[i]];
     }
-    hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &count, NULL), d = -1;
-    if (how >= 0 && space >= 0 && H5Pset_chunk(how, 1, &chunk) >= 0 && H5Pset_shuffle(how) >= 0 &&
-        H5Pset_deflate(how, LEVEL) >= 0 && H5Pset_fletcher32(how) >= 0 &&
-        H5Pset_obj_track_times(how, false) >= 0)
-        d = H5Dcreate2(w->file, "labels", H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
-    bool ok =
-        d >= 0 && H5Dwrite(d, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, w->labels) >= 0;
-    (void)H5Pclose(how);
-    (void)H5Sclose(space);
-    return H5Dclose(d) >= 0 && put_names(w->file, labels) && ok;
+    hid_t d = create_set(w->file, "labels", 1, &count, NULL, &chunk);
+    bool ok = H5Dwrite(d, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, w->labels) >= 0;
+    ok &= H5Dclose(d) >= 0;
+    ok &= put_names(w->file, labels);
+    return ok;
 }
 
-// Hash and size of what stands in the file behind the front.
-static int look_over(const struct mr_examples_writer *w, struct mr_examples_front *front)
-{
-    unsigned char bytes[1 << 16];
-    struct stat st;
-    XXH3_state_t *state = XXH3_createState();
-    int fd = open(w->out.temporary, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 && state && fstat(fd, &st) == 0 ? 0 : -1;
-    off_t at = MR_EXAMPLES_FRONT;
-    if (n == 0) {
-        (void)XXH3_64bits_reset(state);
-        while ((n = pread(fd, bytes, sizeof bytes, at)) > 0) {
-            (void)XXH3_64bits_update(state, bytes, (size_t)n);
-            at += n;
-        }
-        front->hash = XXH3_64bits_digest(state);
-        front->size = (uint64_t)st.st_size;
-    }
-    if (fd >= 0)
-        (void)close(fd); // only read
-    (void)XXH3_freeState(state);
-    return n == 0 && (uint64_t)at == front->size ? 0 : -1;
-}
-
+// With the hash and the size of what stands behind it.
 static int write_front(struct mr_examples_writer *w, struct mr_error *err)
 {
+    struct mr_file file;
     struct mr_examples_front f = {
         .magic = "MILLRDAT", .version = MR_EXAMPLES_VERSION, .bytes = MR_EXAMPLES_FRONT};
-    errno = 0;
-    if (look_over(w, &f) < 0)
-        return failed(w, err);
+    int rc = mr_file_map(&file, w->out.temporary, err);
+    if (rc < 0)
+        return rc;
+    f.size = file.size;
+    f.hash = XXH3_64bits(file.data + sizeof f, file.size - sizeof f);
+    mr_file_unmap(&file);
     f.check = XXH3_64bits(&f, offsetof(struct mr_examples_front, check));
     return mr_output_write(&w->out, 0, &f, sizeof f, err);
 }
@@ -229,11 +214,13 @@ static int finish(struct mr_examples_writer *w, const struct mr_examples_notes *
                   struct mr_error *err)
 {
     errno = 0;
-    bool ok = write_rows(w) && put_number(w->file, "n_examples", H5T_STD_I64LE, w->count) &&
-              put_number(w->file, "vocabulary", H5T_STD_U64LE, notes->vocabulary) &&
-              put_number(w->file, "vocab_size", H5T_STD_I64LE, (uint64_t)notes->vocab_size) &&
-              put_number(w->file, "overlap", H5T_STD_I64LE, (uint64_t)notes->overlap) &&
-              (!w->labels || write_labels(w, notes->labels));
+    bool ok = write_rows(w);
+    ok &= put_number(w->file, "n_examples", H5T_STD_I64LE, w->count);
+    ok &= put_number(w->file, "vocabulary", H5T_STD_U64LE, notes->vocabulary);
+    ok &= put_number(w->file, "vocab_size", H5T_STD_I64LE, (uint64_t)notes->vocab_size);
+    ok &= put_number(w->file, "overlap", H5T_STD_I64LE, (uint64_t)notes->overlap);
+    if (w->labels)
+        ok &= write_labels(w, notes->labels);
     ok &= H5Dclose(w->data) >= 0;
     ok &= H5Fclose(w->file) >= 0;
     w->data = w->file = -1;

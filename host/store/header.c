@@ -17,7 +17,7 @@ uint64_t mr_store_model(const struct mr_config *c)
     int n = snprintf(text, sizeof text, "%s %d %d %d %d %d %d %d %a", mr_arch_of(c)->type,
                      c->vocab_size, c->n_positions, c->n_embd, c->n_layer, c->n_head, c->rotary_dim,
                      c->n_inner, (double)c->layer_norm_epsilon);
-    if (c->learns_labels && n > 0)
+    if (c->learns_labels)
         (void)snprintf(text + n, sizeof text - (size_t)n, " %d %d", c->n_types, c->n_labels);
     return XXH3_64bits(text, sizeof text);
 }

@@ -11,13 +11,16 @@
 
 #include <hdf5/serial/hdf5.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zstd.h>
 
 #include "data/examples.h"
 #include "data/records.h"
+#include "pack/hash.h"
 #include "unit/check.h"
 #include "unit/data/checksummed.h"
 #include "unit/files.h"
@@ -378,6 +381,109 @@ static void damaged_files_are_refused(void **unused)
     assert_int_equal(fclose(f), 0);
 }
 
+// A front with a right checksum, which says what this program's would not; and a damaged one, of
+// whose fields all but one are wrong.
+static void fronts_that_lie_are_refused(void **unused)
+{
+    (void)unused;
+    static const struct {
+        uint32_t magic, version, size; // are turned over by these bits
+        bool sealed;
+        const char *words; // NULL: it is taken for somebody else's
+    } rows[] = {
+        {0, 2, 0, true, "it is of another version"},
+        {0, 0, 1, true, "not as long as it was"},
+        {1, 2, 0, false, "the checksum of its beginning is wrong"},
+        {1, 0, 1, false, "the checksum of its beginning is wrong"},
+        {1, 2, 1, false, NULL},
+    };
+    struct mr_error err = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mr_examples_front front;
+        struct mr_examples e;
+        write_file(3);
+        FILE *f = fopen(path, "r+b");
+        assert_true(f && fread(&front, sizeof front, 1, f) == 1);
+        front.magic[0] ^= (char)rows[i].magic;
+        front.version ^= rows[i].version;
+        front.size ^= rows[i].size;
+        if (rows[i].sealed)
+            front.check = XXH3_64bits(&front, offsetof(struct mr_examples_front, check));
+        rewind(f);
+        assert_true(fwrite(&front, sizeof front, 1, f) == 1 && fclose(f) == 0);
+        if (rows[i].words) {
+            refuse_file(VOCAB, MR_ERR_FORMAT, rows[i].words);
+        } else {
+            check(open_one(&e, path, VOCAB, &err), &err);
+            assert_int_equal(e.count, 3);
+            mr_examples_close(&e);
+        }
+    }
+    (void)files_write("x.h5", "short", 5);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "is no HDF5 file that can be read");
+    assert_int_equal(unlink(path), 0);
+    refuse_file(VOCAB, MR_ERR_IO, "cannot open");
+}
+
+// Text that has a name of examples is meant as such; other text is not, however short.
+static void examples_are_known_by_their_names(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *name;
+        bool are;
+    } rows[] = {{"a.h5", true}, {"a.HDF5", true}, {"a.h5.txt", false}, {"h5", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        (void)files_write(rows[i].name, "text", 4);
+        assert_int_equal(mr_examples_is(files_path(rows[i].name)), rows[i].are);
+        assert_int_equal(unlink(files_path(rows[i].name)), 0);
+    }
+    assert_false(mr_examples_is(files_path("a.h5")));
+}
+
+static int write_to_full_disk(const char *name, int rows, struct mr_error *err)
+{
+    const struct rlimit little = {rows == 1 ? 1024 : 600000, RLIM_INFINITY};
+    const struct mr_examples_notes notes = {1, VOCAB, 0, NULL};
+    const struct mr_window window = {0, 1023, 0};
+    struct mr_examples_writer w;
+    int32_t ids[1024];
+    uint32_t x = 1;
+    int rc = mr_examples_create(&w, name, 1023, err);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    if (rc < 0 || setrlimit(RLIMIT_FSIZE, &little) != 0)
+        return 0;
+    for (int i = 0; i < rows && rc == 0; i++) {
+        for (int k = 0; k < 1024; k++)
+            ids[k] = (int32_t)((x = x * 1664525 + 1013904223) >> 8); // not to be packed
+        rc = mr_examples_add(&w, ids, &window, 0, err);
+    }
+    if ((rows == 1) != (rc == 0))
+        return 0;
+    return mr_examples_end(&w, &notes, rc, err);
+}
+
+// There is no room for a block while rows come, or for what is left at the end. In a process of
+// its own: HDF5 keeps what it could not write.
+static void a_full_disk_is_named(void **unused)
+{
+    (void)unused;
+    for (int rows = 1; rows <= 400; rows += 399) {
+        int status;
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct mr_error err = {0};
+            int rc = write_to_full_disk(files_path("full.h5"), rows, &err);
+            _exit(rc == MR_ERR_IO && strstr(err.text, "full.h5: cannot be written: File too large")
+                      ? 0
+                      : 1);
+        }
+        assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+        assert_int_equal(status, 0);
+        assert_int_not_equal(access(files_path("full.h5"), F_OK), 0);
+    }
+}
+
 // A file of other software: `data` of some type and shape, and n_examples, unless it is negative.
 static void write_foreign(hid_t type, int rank, const hsize_t *shape, const int64_t *values,
                           int64_t said)
@@ -385,7 +491,8 @@ static void write_foreign(hid_t type, int rank, const hsize_t *shape, const int6
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     hid_t space = H5Screate_simple(rank, shape, NULL), one = H5Screate(H5S_SCALAR);
     hid_t data = H5Dcreate2(file, "data", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    assert_true(H5Dwrite(data, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    if (values)
+        assert_true(H5Dwrite(data, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
     if (said >= 0) {
         hid_t a = H5Acreate2(file, "n_examples", H5T_STD_I64LE, one, H5P_DEFAULT, H5P_DEFAULT);
         assert_true(H5Awrite(a, H5T_NATIVE_INT64, &said) >= 0);
@@ -393,6 +500,14 @@ static void write_foreign(hid_t type, int rank, const hsize_t *shape, const int6
     }
     assert_true(H5Dclose(data) >= 0 && H5Sclose(space) >= 0 && H5Sclose(one) >= 0);
     assert_true(H5Fclose(file) >= 0);
+}
+
+static void add_attribute(const char *name, hid_t type, int count)
+{
+    const hsize_t n = (hsize_t)count;
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), space = H5Screate_simple(1, &n, NULL);
+    hid_t a = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Aclose(a) >= 0 && H5Sclose(space) >= 0 && H5Fclose(file) >= 0);
 }
 
 static void other_files_are_read_or_refused(void **unused)
@@ -414,6 +529,22 @@ static void other_files_are_read_or_refused(void **unused)
         mr_examples_close(&e);
     }
     refuse_file(6, MR_ERR_FIT, "row 0: token 6 is not one of the model's 6");
+    static const struct {
+        int part;
+        int64_t is;
+        const char *words;
+    } rows[] = {
+        {0, -1, "row 0: token -1 is not one"},
+        {2, -2, "row 0: token -2 is not one"},
+        {2, VOCAB, "row 0: token 50 is not one"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t was = v[0][rows[i].part][1];
+        v[0][rows[i].part][1] = rows[i].is;
+        write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], 2);
+        refuse_file(VOCAB, MR_ERR_FIT, rows[i].words);
+        v[0][rows[i].part][1] = was;
+    }
     write_foreign(H5T_IEEE_F32LE, 3, shape, &v[0][0][0], 2);
     refuse_file(VOCAB, MR_ERR_FORMAT, "'data' has no whole numbers");
     write_foreign(H5T_STD_I32LE, 3, other, &v[0][0][0], 2);
@@ -432,15 +563,20 @@ static void other_files_are_read_or_refused(void **unused)
     v[1][1][2] = v[0][1][1] = 0;
     write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], 2);
     refuse_file(VOCAB, MR_ERR_FORMAT, "no row has a target that is learnt");
-    const hsize_t none[] = {0, 3, 3};
-    write_foreign(H5T_STD_I32LE, 3, none, &v[0][0][0], 0);
-    refuse_file(VOCAB, MR_ERR_FORMAT, "'data' has no rows, or none of 1 to 1048576 tokens");
-    write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], 2);
-    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), one = H5Screate(H5S_SCALAR);
-    hid_t a = H5Acreate2(file, "vocabulary", H5T_IEEE_F64LE, one, H5P_DEFAULT, H5P_DEFAULT);
-    assert_true(H5Aclose(a) >= 0 && H5Sclose(one) >= 0 && H5Fclose(file) >= 0);
-    refuse_file(VOCAB, MR_ERR_FORMAT, "'vocabulary' is no number");
-    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hsize_t sizes[][3] = {{0, 3, 3}, {2, 3, 0}, {1, 3, MR_EXAMPLES_LONGEST + 1}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        write_foreign(H5T_STD_I32LE, 3, sizes[i], NULL, (int64_t)sizes[i][0]);
+        refuse_file(VOCAB, MR_ERR_FORMAT, "'data' has no rows, or none of 1 to 1048576 tokens");
+    }
+    write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], -1);
+    add_attribute("n_examples", H5T_STD_I64LE, 2);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "n_examples is not the number of rows");
+    for (int count = 1; count < 3; count++) {
+        write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], 2);
+        add_attribute("vocabulary", count == 1 ? H5T_IEEE_F64LE : H5T_STD_I64LE, count);
+        refuse_file(VOCAB, MR_ERR_FORMAT, "'vocabulary' is no number");
+    }
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     assert_true(H5Fclose(file) >= 0);
     refuse_file(VOCAB, MR_ERR_FORMAT, "has no 'data'");
 }
@@ -491,19 +627,24 @@ static void other_compression_is_named(void **unused)
 {
     (void)unused;
     enum { LZF = 32000 };
-    const H5Z_class2_t lzf = {H5Z_CLASS_T_VERS, LZF, 1, 1, "lzf", NULL, NULL, unchanged};
+    static const struct {
+        const char *name, *words;
+    } rows[] = {{"lzf", "not here: lzf (32000)"}, {"", "not here: it has no name (32000)"}};
     const hsize_t shape[] = {2, 3, 3}, chunk[] = {2, 3, 3};
     const int64_t v[18] = {4, 5, 6, 0, 1, 0, 5, 6, 7};
-    assert_true(H5Zregister(&lzf) >= 0);
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, shape, NULL);
-    assert_true(H5Pset_chunk(how, 3, chunk) >= 0);
-    assert_true(H5Pset_filter(how, LZF, H5Z_FLAG_MANDATORY, 0, NULL) >= 0);
-    hid_t data = H5Dcreate2(file, "data", H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
-    assert_true(H5Dwrite(data, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
-    assert_true(H5Dclose(data) >= 0 && H5Sclose(space) >= 0 && H5Pclose(how) >= 0);
-    assert_true(H5Fclose(file) >= 0 && H5Zunregister(LZF) >= 0);
-    refuse_file(VOCAB, MR_ERR_UNSUPPORTED, "by a filter that is not here: lzf (32000)");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const H5Z_class2_t lzf = {H5Z_CLASS_T_VERS, LZF, 1, 1, rows[i].name, NULL, NULL, unchanged};
+        assert_true(H5Zregister(&lzf) >= 0);
+        hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, shape, NULL);
+        assert_true(H5Pset_chunk(how, 3, chunk) >= 0 && H5Pset_shuffle(how) >= 0);
+        assert_true(H5Pset_filter(how, LZF, H5Z_FLAG_MANDATORY, 0, NULL) >= 0);
+        hid_t data = H5Dcreate2(file, "data", H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
+        assert_true(H5Dwrite(data, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) >= 0);
+        assert_true(H5Dclose(data) >= 0 && H5Sclose(space) >= 0 && H5Pclose(how) >= 0);
+        assert_true(H5Fclose(file) >= 0 && H5Zunregister(LZF) >= 0);
+        refuse_file(VOCAB, MR_ERR_UNSUPPORTED, rows[i].words);
+    }
 }
 
 // Ctrl-C: rows are not read to their end, nor input, and a file that is finished does not appear.
@@ -559,7 +700,7 @@ static void directories_are_read(void **unused)
     struct mr_examples e;
     struct mr_error err = {0};
     int32_t tokens[3], targets[3];
-    char whole[sizeof path], hidden[sizeof path];
+    char whole[sizeof path], hidden[sizeof path], third[sizeof path];
     (void)snprintf(whole, sizeof whole, "%s", path);
     (void)snprintf(hidden, sizeof hidden, "%s", files_path("b.h5.not"));
     write_foreign(H5T_STD_I32LE, 3, longer, &v[0][0][0], 1); // another name: is not looked at
@@ -570,6 +711,8 @@ static void directories_are_read(void **unused)
     write_foreign(H5T_STD_I32LE, 3, two, &v[0][0][0], 2);
     (void)snprintf(path, sizeof path, "%s", files_path("a.h5"));
     write_foreign(H5T_STD_I16LE, 3, one, &v[1][0][0], 1);
+    (void)files_write(".d.h5", "an editor's", 11);
+    (void)files_write("h5", "no end", 6);
     check(open_one(&e, files_dir, VOCAB, &err), &err);
     assert_true(e.count == 3 && e.n_files == 2 && e.tokens == 2 + 3 + 2);
     check(mr_examples_read(&e, 0, tokens, targets, &err), &err);
@@ -581,6 +724,12 @@ static void directories_are_read(void **unused)
     write_foreign(H5T_STD_I32LE, 3, longer, &v[0][0][0], 1);
     (void)snprintf(path, sizeof path, "%s", files_dir);
     refuse_file(VOCAB, MR_ERR_FIT, "c.h5: has other windows than");
+    (void)snprintf(third, sizeof third, "%s", files_path("c.h5"));
+    (void)snprintf(path, sizeof path, "%s", files_path("d.h5"));
+    write_file(1);
+    const char *const both[] = {path, third}; // of one length
+    assert_refused(mr_examples_open_all(&e, both, 2, VOCAB, &err), MR_ERR_FIT, &err,
+                   "c.h5: has other tokens than");
     (void)snprintf(path, sizeof path, "%s", whole);
 }
 
@@ -602,6 +751,9 @@ int main(void)
         cmocka_unit_test(each_target_is_learnt_once),
         cmocka_unit_test(files_are_read_back),
         cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(fronts_that_lie_are_refused),
+        cmocka_unit_test(examples_are_known_by_their_names),
+        cmocka_unit_test(a_full_disk_is_named),
         cmocka_unit_test(other_files_are_read_or_refused),
         cmocka_unit_test(rows_that_cannot_be_there_are_refused),
         cmocka_unit_test(damaged_rows_are_refused),

@@ -180,12 +180,18 @@ static void what_does_not_fit_is_refused(void **unused)
     char other[sizeof path];
     (void)snprintf(other, sizeof other, "%s", path);
     (void)snprintf(path, sizeof path, "%s", files_path("y.h5"));
-    write_file("b,a", 30);
     struct mr_examples e;
     struct mr_error err = {0};
-    const char *const both[] = {other, path};
-    assert_refused(mr_examples_open_labelled(&e, both, 2, VOCAB, 2, &err), MR_ERR_FIT, &err,
-                   "has other labels than");
+    const char *const both[] = {other, path}, *const others[] = {"b,a", "a,b,c"};
+    for (int i = 0; i < 2; i++) {
+        write_file(others[i], 30);
+        assert_refused(mr_examples_open_labelled(&e, both, 2, VOCAB, 2, &err), MR_ERR_FIT, &err,
+                       "has other labels than");
+    }
+    write_file("a,b", 20);
+    check(mr_examples_open_labelled(&e, both, 2, VOCAB, 2, &err), &err);
+    assert_true(e.count == 50 && e.labels.count == 2);
+    mr_examples_close(&e);
     (void)snprintf(path, sizeof path, "%s", other);
 }
 
@@ -248,9 +254,48 @@ static void other_files_are_read_or_refused(void **unused)
     write_foreign(&data[0][0][0], labels, 2, names[0], MR_LABEL, 2);
     refuse(VOCAB, 2, MR_ERR_FORMAT, "row 1: token 0 has mask 0");
     data[1][1][0] = 1;
+    data[1][0][2] = -1;
+    write_foreign(&data[0][0][0], labels, 2, names[0], MR_LABEL, 2);
+    refuse(VOCAB, 2, MR_ERR_FORMAT, "row 1: token 2 has mask 1, type 1 and id -1");
+    data[1][0][2] = 3;
+    data[1][2][2] = -1;
+    write_foreign(&data[0][0][0], labels, 2, names[0], MR_LABEL, 2);
+    refuse(VOCAB, 2, MR_ERR_FORMAT, "row 1: token 2 has mask 1, type -1 and id 3");
+    data[1][2][2] = 1;
     memset(names[1], 'x', MR_LABEL); // does not end
     write_foreign(&data[0][0][0], labels, 2, names[0], MR_LABEL, 2);
     refuse(VOCAB, 2, MR_ERR_FORMAT, "1 to 63 bytes");
+}
+
+// Names that are none, and numbers that are none, of rows of two numbers, or of no rows.
+static void labels_of_other_types_are_refused(void **unused)
+{
+    (void)unused;
+    static const int32_t data[2][3][3] = {{{4, 5, 6}, {1, 1, 0}, {0, 1, 9}},
+                                          {{1, 2, 3}, {1, 1, 1}, {0, 0, 1}}};
+    static const char name[MR_LABEL] = "no";
+    const hsize_t wide[] = {2, 1}, two[] = {2};
+    hid_t longer = H5Tcopy(H5T_C_S1);
+    assert_true(H5Tset_size(longer, H5T_VARIABLE) >= 0);
+    for (int i = 0; i < 3; i++) {
+        write_foreign(&data[0][0][0], &data[0][1][1], 2, NULL, 0, 0);
+        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+        hid_t space = i < 2 ? H5Screate_simple(1, two, NULL) : H5Screate(H5S_NULL);
+        hid_t a = H5Acreate2(file, "label_names", i ? longer : H5T_STD_I32LE, space, H5P_DEFAULT,
+                             H5P_DEFAULT);
+        assert_true(H5Aclose(a) >= 0 && H5Sclose(space) >= 0 && H5Fclose(file) >= 0);
+        refuse(VOCAB, 2, MR_ERR_FORMAT, "'label_names' is no list of 1 to 4096 strings");
+    }
+    assert_true(H5Tclose(longer) >= 0);
+    for (int i = 0; i < 2; i++) {
+        write_foreign(&data[0][0][0], NULL, 0, name, MR_LABEL, 1);
+        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+        hid_t space = H5Screate_simple(1 + i, i ? wide : two, NULL);
+        hid_t d = H5Dcreate2(file, "labels", i ? H5T_STD_I32LE : H5T_IEEE_F32LE, space, H5P_DEFAULT,
+                             H5P_DEFAULT, H5P_DEFAULT);
+        assert_true(H5Dclose(d) >= 0 && H5Sclose(space) >= 0 && H5Fclose(file) >= 0);
+        refuse(VOCAB, 2, MR_ERR_FORMAT, "'labels' is not a whole number for each row");
+    }
 }
 
 // `labels` that are no data set, and some with a byte that their checksum does not fit.
@@ -376,6 +421,7 @@ int main(void)
         cmocka_unit_test(texts_are_read_back),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(other_files_are_read_or_refused),
+        cmocka_unit_test(labels_of_other_types_are_refused),
         cmocka_unit_test(damaged_labels_are_refused),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(batches_have_types_and_labels),
