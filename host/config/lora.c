@@ -124,8 +124,6 @@ int mr_take_lora(struct mr_reader *r, const struct mr_key *k, void *to, const st
     struct mr_training_lora *l = to;
     (void)k;
     *l = (struct mr_training_lora){.alpha = 1}; // the Model Zoo's
-    if (mr_yaml_is_null(v))
-        return 0;
     if (v->kind == MR_YAML_LIST && v->first && !v->first->next)
         v = v->first->value;
     if (v->kind != MR_YAML_MAP)

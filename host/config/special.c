@@ -147,9 +147,9 @@ int mr_take_patterns(struct mr_reader *r, const struct mr_key *k, void *to, cons
         return !text ? MR_ERR_USAGE : out[0] ? 0 : MR_ERR_MEMORY;
     }
     for (const struct mr_yaml_item *i = v->first; i && rc == 0; i = i->next) {
-        const char *text = text_of(r, i->value, "a pattern of names");
-        if (text && n == MR_TRAINING_PATTERNS)
+        if (n == MR_TRAINING_PATTERNS)
             return mr_key_fail(r, MR_ERR_USAGE, "has more than %d patterns", MR_TRAINING_PATTERNS);
+        const char *text = text_of(r, i->value, "a pattern of names");
         out[n++] = text ? mr_key_text(r, text) : NULL;
         rc = !text ? MR_ERR_USAGE : out[n - 1] ? 0 : MR_ERR_MEMORY;
     }
@@ -168,7 +168,7 @@ struct rates {
 static int add(struct rates *s, const char *a, const char *b, const char *c)
 {
     int n = snprintf(s->text + s->size, sizeof s->text - s->size, "%s%s%s", a, b, c);
-    if (n < 0 || (size_t)n >= sizeof s->text - s->size)
+    if ((size_t)n >= sizeof s->text - s->size)
         return mr_key_fail(s->r, MR_ERR_USAGE, "the schedules have more than %zu bytes",
                            sizeof s->text);
     s->size += (size_t)n;
@@ -503,7 +503,7 @@ int mr_take_list(struct mr_reader *r, const struct mr_key *k, void *to, const st
     int rc = 0;
     (void)k;
     (void)to;
-    if (v->kind != MR_YAML_LIST || n + 2 > sizeof r->path)
+    if (v->kind != MR_YAML_LIST)
         return mr_key_fail(r, MR_ERR_USAGE, "is no list");
     for (const struct mr_yaml_item *i = v->first; i && rc == 0; i = i->next) {
         const struct mr_yaml empty = {.kind = MR_YAML_SCALAR, .text = "{}"};

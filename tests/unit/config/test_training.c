@@ -212,6 +212,26 @@ static void modes_look_at_their_data(void **unused)
     assert_int_equal(parse(&t, MR_EVAL, DATA STEPS RATE, &err), MR_ERR_USAGE);
     assert_non_null(strstr(err.text, "eval_input.data_dir is missing"));
     mr_training_free(&t);
+    for (int mode = MR_EVAL; mode < MR_TRAINING_MODES; mode++) {
+        static const char new[] = "trainer: {init: {loop: {max_steps: 1}, schedulers: {ConstantLR: "
+                                  "{learning_rate: 1}}}, fit: {train_dataloader: {data_dir: t, "
+                                  "batch_size: 1}}}\n";
+        assert_refused(parse(&t, mode, new, &err), MR_ERR_USAGE, &err,
+                       mode == MR_TRAIN_AND_EVAL
+                           ? "trainer.fit.val_dataloader.data_dir is missing"
+                           : "trainer.validate.val_dataloader.data_dir is missing");
+        mr_training_free(&t);
+    }
+    // Where nothing is learnt, windows that run at a time are what the held data says.
+    static const char *const micro[] = {"", ", micro_batch_size: 3", ", micro_batch_size: explore"};
+    for (int i = 0; i < 3; i++) {
+        char text[100];
+        (void)snprintf(text, sizeof text, "eval_input: {data_dir: held, batch_size: 6%s}\n",
+                       micro[i]);
+        t = must(MR_EVAL, text);
+        assert_int_equal(t.train.micro, i == 1 ? 3 : 8);
+        mr_training_free(&t);
+    }
 }
 
 // ---- classifiers --------------------------------------------------------------------------------
@@ -383,6 +403,9 @@ static void what_does_not_belong_together_is_refused(void **unused)
            "a.yaml:3: optimizer.eps: goes with AdamW and Adam; the optimizer is SGD");
     refuse(DATA STEPS "optimizer: {learning_rate: 1, dampening: 0.1}", MR_ERR_USAGE,
            "goes with SGD; the optimizer is AdamW");
+    refuse(DATA RATE "runconfig: {max_steps: 1, num_steps: 1}", MR_ERR_USAGE,
+           "a.yaml:3: runconfig.num_steps: one of max_steps");
+    refuse(DATA STEPS RATE "runconfig2: {}", MR_ERR_USAGE, "did you mean runconfig");
     refuse(DATA STEPS RATE "model: {name: gptj, position_embedding_type: learned}",
            MR_ERR_UNSUPPORTED, "gptj has rotary positions");
     refuse(DATA STEPS RATE "model: {name: gpt2, use_bias_in_output: true}", MR_ERR_UNSUPPORTED,
@@ -419,6 +442,33 @@ static void keys_of_other_kinds_are_refused(void **unused)
         {"optimizer: {betas: [0.9]}", "a.yaml:1: optimizer.betas: is no list of two numbers"},
         {"optimizer: {betas: [0.9, 0.9, 0.9]}", "is no list of two numbers"},
         {"optimizer: {betas: 0.9}", "is no list of two numbers"},
+        {"optimizer: {betas: []}", "is no list of two numbers"},
+        {"optimizer: {optimizer_type: [SGD]}", "a list stands where the name of an optimizer"},
+        {"trainer: {init: {optimizer: {}}}", "is not one optimizer with its keys"},
+        {"optimizer: {freeze: [a, [b]]}", "optimizer.freeze: a list stands where a pattern"},
+        {"optimizer: {learning_rate: []}", "optimizer.learning_rate: is an empty list"},
+        {"trainer: {init: {schedulers: []}}", "trainer.init.schedulers: is an empty list"},
+        {"optimizer: {learning_rate: {}}", "is not one schedule with its keys"},
+        {"optimizer: {learning_rate: {scheduler: Constant, learning_rate: {a: b}}}",
+         "a map stands where a number should"},
+        {"optimizer: {learning_rate: {scheduler: Constant, learning_rate: a b}}",
+         "'a b' is no word of a schedule"},
+        {"train_input: {micro_batch_size: [1]}", "'a list' is not a whole number"},
+        {"train_input: {batch_size: {a: 1}}", "'a map' is not a whole number"},
+        {"train_input: {batch_size: \"1\"}", "'1' is not a whole number"},
+        {"train_input: {batch_size: 1-2}", "'1-2' is not a whole number"},
+        {"train_input: {shuffle: [true]}", "'a list' is neither true nor false"},
+        {"train_input: {shuffle: \"true\"}", "'true' is neither true nor false"},
+        {"train_input: [{batch_size: 1}, {batch_size: 1}]",
+         "a.yaml:1: train_input: 'a list' stands where keys should"},
+        {"train_input: []", "a.yaml:1: train_input: 'a list' stands where keys should"},
+        {"7", "a.yaml:1: '7' stands where keys should"},
+        {"trainer.init: {seed: 1}", "a.yaml:1: trainer.init: the key is not known"},
+        {"model: {embedding_initializer: [normal]}", "is no map with a name"},
+        {"model: {embedding_initializer: {std: 1}}", "is no map with a name"},
+        {"model: {embedding_initializer: {name: [normal]}}", "a list stands where a name"},
+        {"model: {embedding_initializer: {name: normal, mean: no}}", "'no' is not a number"},
+        {"trainer: {init: {callbacks: [{ScopedTrainFlags: 1}]}}", "'1' stands where keys should"},
         {"trainer: {init: {optimizer: {SGD: {}, Adam: {}}}}",
          "a.yaml:1: trainer.init.optimizer: is not one optimizer with its keys"},
         {"trainer: {init: {optimizer: SGD}}", "is not one optimizer with its keys"},
@@ -447,10 +497,152 @@ static void keys_of_other_kinds_are_refused(void **unused)
            MR_ERR_UNSUPPORTED, "several schedules at once: rates are the same for all weights");
     refuse("train_input: {data_dir: \"\"}", MR_ERR_USAGE,
            "a.yaml:1: train_input.data_dir: nothing stands where a path should");
+    refuse("model: {embedding_initializer: {name: normal, mean: 0.5}}", MR_ERR_UNSUPPORTED,
+           "a.yaml:1: model.embedding_initializer: a mean of 0 can be drawn");
+    refuse("model: {name: gpt5}", MR_ERR_UNSUPPORTED, "'gpt5': gptj, gpt2, gpt3 and");
     refuse("model: {position_embedding_type: alibi}", MR_ERR_UNSUPPORTED,
            "a.yaml:1: model.position_embedding_type: 'alibi': GPT-J's rotary and GPT-2's learned");
     refuse("optimizer: {learning_rate: fast}", MR_ERR_USAGE,
            "a.yaml:1: optimizer.learning_rate: learning_rate of the schedule is 'fast'");
+}
+
+// A key that has one value that can be taken: that value, in words or as a number.
+static void keys_with_one_value_take_no_other(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *value;
+        bool taken;
+    } rows[] = {{"1", true},    {"1.0", true},   {"1.5", false}, {"1x", false},
+                {"one", false}, {"\"\"", false}, {"[1]", false}, {"null", true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[200];
+        (void)snprintf(text, sizeof text, DATA STEPS RATE "model: {embeddings_scale: %s}\n",
+                       rows[i].value);
+        if (rows[i].taken) {
+            struct mr_training t = must(MR_TRAIN, text);
+            mr_training_free(&t);
+        } else {
+            refuse(text, MR_ERR_UNSUPPORTED, "a.yaml:4: model.embeddings_scale: '");
+        }
+    }
+    refuse("train_input: {drop_last: 1}", MR_ERR_UNSUPPORTED, "train_input.drop_last: '1'");
+}
+
+// As if the key were not there.
+static void null_is_nothing(void **unused)
+{
+    (void)unused;
+    static const char *const nulls[] = {"", "~", "null", "NULL", "None"};
+    for (size_t i = 0; i < sizeof nulls / sizeof *nulls; i++) {
+        char text[600];
+        (void)snprintf(text, sizeof text,
+                       DATA "runconfig: {max_steps: 7, seed: %s}\n"
+                            "optimizer:\n  learning_rate: {scheduler: Constant, end: %s, "
+                            "learning_rate: 0.5}\n"
+                            "model: %s\neval_input: %s\n",
+                       nulls[i], nulls[i], nulls[i], nulls[i]);
+        struct mr_training t = must(MR_TRAIN, text);
+        assert_true(t.seed == 0 && mr_rates_at(&t.rates, 1) == 0.5 && !t.model.type);
+        mr_training_free(&t);
+    }
+    refuse(DATA RATE "runconfig: {max_steps: \"null\"}", MR_ERR_USAGE, "'null' is not a whole");
+    struct mr_training t =
+        must(MR_TRAIN, "trainer: {init: {loop: {max_steps: 1}, schedulers: {ConstantLR: "
+                       "{learning_rate: 1}}, optimizer: {SGD: null}, loggers: [{TensorBoardLogger: "
+                       "{summary_dir: null}}, ProgressLogger]}, fit: {train_dataloader: "
+                       "{data_dir: t, batch_size: 1}}}\n");
+    assert_int_equal(t.optimizer, MR_SGD);
+    mr_training_free(&t);
+}
+
+// As --lora and lora_params have them.
+static void adapters_are_described(void **unused)
+{
+    (void)unused;
+    static const struct {
+        bool words; // of --lora
+        const char *text;
+        int rank;
+        double alpha;
+        const char *targets[3];
+    } rows[] = {
+        {true, "r=4", 4, 4, {NULL}},
+        {true, "alpha=3", 8, 3, {NULL}},
+        {true, "targets=q_proj,v_proj,r=2", 2, 2, {"q_proj", "v_proj"}},
+        {false, "r: 4", 4, 1, {NULL}},
+        {false, "r: 4, alpha: 8, fan_in_fan_out: true, merge_weights: no, dropout: 0", 4, 8, {0}},
+        {false, "r: 512, target_modules: null", 512, 1, {NULL}},
+        {false, "r: 1, target_modules: proj_k_dense_layer", 1, 1, {"k_proj"}},
+        {false, "r: 1, target_modules: [proj_output_dense_layer, up]", 1, 1, {"out_proj", "up"}},
+    };
+    struct mr_error err = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mr_training t = {0};
+        char text[300];
+        (void)snprintf(text, sizeof text, DATA STEPS RATE "model: {lora_params: {%s}}\n",
+                       rows[i].text);
+        if (rows[i].words)
+            check(mr_training_lora(&t, rows[i].text, &err), &err);
+        else
+            t = must(MR_TRAIN, text);
+        assert_int_equal(t.lora.rank, rows[i].rank);
+        assert_true(t.lora.alpha == rows[i].alpha);
+        int n = 0;
+        for (; rows[i].targets[n]; n++)
+            assert_string_equal(t.lora.targets[n], rows[i].targets[n]);
+        assert_null(t.lora.targets[n]);
+        mr_training_free(&t);
+    }
+    static const char *const wrong[][2] = {{"r=", "r= is not a number"},
+                                           {"r=8x", "r=8x is not a number from 1 to 512"},
+                                           {"r=0", "r=0 is not a number"},
+                                           {"r=513", "r=513 is not a number"},
+                                           {"r=1.5", "r=1.5 is no whole number"},
+                                           {"q_proj", "'q_proj' is not r=N"},
+                                           {"targets=a,x=1", "'x=1' is not r=N"},
+                                           {"targets=", "targets are 1 to 16 names"},
+                                           {"targets=a,,b", "targets are 1 to 16 names"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct mr_training t = {0};
+        assert_refused(mr_training_lora(&t, wrong[i][0], &err), MR_ERR_USAGE, &err, wrong[i][1]);
+        mr_training_free(&t);
+    }
+    struct mr_training t = {0};
+    assert_refused(mr_training_lora(&t, repeated("targets=a", ",a", 16, ""), &err), MR_ERR_USAGE,
+                   &err, "targets are 1 to 16 names");
+    mr_training_free(&t);
+    refuse("model: {lora_params: []}", MR_ERR_USAGE, "lora_params: is no map of r");
+    refuse("model: {lora_params: [{r: 1}, {r: 1}]}", MR_ERR_USAGE, "lora_params: is no map of r");
+}
+
+// What stands in --set is no key, or its value no YAML.
+static void what_is_no_key_of_the_command_line_is_refused(void **unused)
+{
+    (void)unused;
+    char longer[200];
+    (void)snprintf(longer, sizeof longer, "%0150d=1", 0);
+    const char *const rows[][2] = {{"runconfig.seed", "--set runconfig.seed: is not KEY=VALUE"},
+                                   {"=1", "--set =1: is not KEY=VALUE"},
+                                   {longer, "is not KEY=VALUE"},
+                                   {"seed=1", "--set: seed: the key is not known here"},
+                                   {"runconfig.seed=[", "is no YAML"}};
+    const char *path = files_write_text("a.yaml", DATA STEPS RATE);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mr_error err = {0};
+        struct mr_training t;
+        int rc = mr_training_load(&t, MR_TRAIN, path, rows[i], 1, &err);
+        if (rc >= 0 || !strstr(err.text, rows[i][1]))
+            fail_msg("%s: %d, '%s'", rows[i][0], rc, err.text);
+        mr_training_free(&t);
+    }
+    // The last counts, however many there are.
+    const char *set[600];
+    for (int i = 0; i < 600; i++)
+        set[i] = i < 599 ? "runconfig.seed=3" : "runconfig.seed=4";
+    struct mr_training t = must_with(DATA STEPS RATE, set, 600);
+    assert_int_equal(t.seed, 4);
+    mr_training_free(&t);
 }
 
 // As many as there is room for are taken, and one more is refused.
@@ -466,6 +658,8 @@ static void lists_have_an_end(void **unused)
     assert_null(t.frozen[MR_TRAINING_PATTERNS]);
     mr_training_free(&t);
     refuse(repeated(freeze, "a,", MR_TRAINING_PATTERNS + 1, "]}"), MR_ERR_USAGE,
+           "a.yaml:3: optimizer.freeze: has more than 64 patterns");
+    refuse(repeated(freeze, "a,", MR_TRAINING_PATTERNS, "[]]}"), MR_ERR_USAGE,
            "a.yaml:3: optimizer.freeze: has more than 64 patterns");
     t = must(MR_TRAIN, repeated(data, "a,", MR_TRAINING_PATHS, "]}"));
     assert_int_equal(t.train.more, MR_TRAINING_PATHS - 1);
@@ -495,6 +689,9 @@ static void yaml_of_other_uses_is_refused(void **unused)
         refuse(rows[i].text, MR_ERR_FORMAT, rows[i].words);
     refuse(repeated("a: [", "&a 1,", 256, "]"), MR_ERR_USAGE, "a: the key is not known");
     refuse(repeated("a: [", "&a 1,", 257, "]"), MR_ERR_FORMAT, "a.yaml:1: more than 256 anchors");
+    refuse(repeated("a: [", "{a: 1},", 1366, "]"), MR_ERR_FORMAT,
+           "a.yaml:1: more than 4096 keys and values");
+    refuse("model: &a {}\noptimizer: &b {x: 1}\nrunconfig: *a\n", MR_ERR_USAGE, "optimizer.x");
     // Few enough, but for what the alias stands for.
     refuse(repeated("a: &a [", "1,", 2100, "]\nb: *a\n"), MR_ERR_FORMAT,
            "a.yaml:2: more than 4096 values, those of aliases counted");
@@ -532,6 +729,10 @@ static void models_are_those_of_their_checkpoints(void **unused)
     c.n_positions = 39; // the configuration has one more
     check(mr_training_fits(&t, &c, &err), &err);
     assert_int_equal(t.positions, 40);
+    t.positions = 0;
+    c.n_positions = 41; // it has one less: what is learnt from are windows
+    check(mr_training_fits(&t, &c, &err), &err);
+    assert_int_equal(t.positions, 0);
     c.n_inner = 95;
     assert_int_equal(mr_training_fits(&t, &c, &err), MR_ERR_FIT);
     assert_non_null(strstr(err.text, "model.filter_size: 96, and the checkpoint has 95"));
@@ -545,9 +746,34 @@ static void models_are_those_of_their_checkpoints(void **unused)
     assert_refused(mr_training_fits(&t, &c, &err), MR_ERR_FIT, &err,
                    "the configuration is of a gpt2, the checkpoint is a gptj");
     t.model.type = "gptj";
-    t.model.size[MR_SIZE_ROTARY] = 10;
-    assert_int_equal(mr_training_shape(&t, &c, &err), MR_ERR_USAGE);
-    assert_non_null(strstr(err.text, "an even number from 2 to 8"));
+    static const int rotary[] = {10, 7, 0};
+    for (int i = 0; i < 3; i++) {
+        t.model.size[MR_SIZE_ROTARY] = rotary[i];
+        assert_refused(mr_training_shape(&t, &c, &err), MR_ERR_USAGE, &err,
+                       "an even number from 2 to 8");
+    }
+    mr_training_free(&t);
+    // Of the other kind, which its positions name; nothing of it rotates.
+    static const char *const gpt2[] = {"name: GPT3", "position_embedding_type: learned"};
+    for (int i = 0; i < 2; i++) {
+        char text[400];
+        (void)snprintf(text, sizeof text,
+                       DATA STEPS RATE "model: {%s, vocab_size: 50, max_position_embeddings: 40, "
+                                       "hidden_size: 32, num_hidden_layers: 3, num_heads: 4, "
+                                       "filter_size: 96, loss_scaling: batch_size, loss_weight: 2, "
+                                       "initializer: {name: normal, mean: 0}}\n",
+                       gpt2[i]);
+        t = must(MR_TRAIN, text);
+        check(mr_training_shape(&t, &c, &err), &err);
+        assert_string_equal(t.model.type, "gpt2");
+        assert_true(c.rotary_dim == 0 && c.n_head == 4 && t.loss_weight == 2);
+        mr_training_free(&t);
+    }
+    t = must(MR_TRAIN, DATA STEPS RATE "model: {position_embedding_type: rotary, rotary_dim: 8}\n");
+    assert_string_equal(t.model.type, "gptj");
+    mr_training_free(&t);
+    t = must(MR_TRAIN, DATA STEPS RATE); // of no kind: it fits what is there
+    check(mr_training_fits(&t, &c, &err), &err);
     mr_training_free(&t);
 }
 
@@ -582,6 +808,10 @@ int main(void)
         cmocka_unit_test(ranges_end_where_they_say),
         cmocka_unit_test(what_does_not_belong_together_is_refused),
         cmocka_unit_test(keys_of_other_kinds_are_refused),
+        cmocka_unit_test(keys_with_one_value_take_no_other),
+        cmocka_unit_test(null_is_nothing),
+        cmocka_unit_test(adapters_are_described),
+        cmocka_unit_test(what_is_no_key_of_the_command_line_is_refused),
         cmocka_unit_test(lists_have_an_end),
         cmocka_unit_test(yaml_of_other_uses_is_refused),
         cmocka_unit_test(models_are_those_of_their_checkpoints),
