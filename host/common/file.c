@@ -36,8 +36,6 @@ int mr_file_map(struct mr_file *file, const char *path, struct mr_error *err)
     } else if (!S_ISREG(st.st_mode)) {
         rc =
             mr_fail(err, MR_ERR_IO, "%s: is not a regular file; copy what it gives into one", path);
-    } else if ((uintmax_t)st.st_size > SIZE_MAX / 2) {
-        rc = mr_fail(err, MR_ERR_IO, "%s: is too large to map", path);
     } else if (st.st_size == 0) {
         file->data = empty_file;
     } else {
@@ -115,14 +113,16 @@ static char *place_of(const char *path)
     if (all)
         return all;
     char *copy = strdup(path);
-    size_t n = copy ? strlen(copy) : 0;
+    if (!copy)
+        return NULL;
+    size_t n = strlen(copy);
     while (n > 1 && copy[n - 1] == '/')
         copy[--n] = 0;
-    char *slash = copy ? strrchr(copy, '/') : NULL;
+    char *slash = strrchr(copy, '/');
     const char *name = slash ? slash + 1 : copy, *above = slash == copy ? "/" : copy;
     if (slash)
         *slash = 0;
-    char *real = copy ? realpath(slash ? above : ".", NULL) : NULL;
+    char *real = realpath(slash ? above : ".", NULL);
     struct mr_error err;
     if (real)
         joined = mr_path_join(real, name, &err);
@@ -158,7 +158,7 @@ bool mr_program_beside(char *path, size_t size, const char *rest)
         return false;
     size_t room = size - (size_t)(slash - path);
     int n = snprintf(slash, room, "%s", rest);
-    return n >= 0 && (size_t)n < room;
+    return (size_t)n < room;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)

@@ -30,10 +30,12 @@ static bool of_model(const char *name)
 static bool in_model(const char *output, const struct stat *dir)
 {
     struct stat parent;
-    char *path = realpath(output, NULL), *slash = path ? strrchr(path, '/') : NULL;
-    bool is = slash && of_model(slash + 1);
-    if (slash)
-        slash[slash == path] = '\0';
+    char *path = realpath(output, NULL);
+    if (!path)
+        return false;
+    char *slash = strrchr(path, '/');
+    bool is = of_model(slash + 1);
+    slash[slash == path] = '\0';
     is = is && stat(path, &parent) == 0 && same(&parent, dir);
     free(path);
     return is;

@@ -2,11 +2,12 @@
 #include "common/output_file.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/file.h"
 
 static int failed(const char *path, int why, struct mr_error *err)
 {
@@ -77,24 +78,11 @@ void mr_output_file_abandon(struct mr_output_file *o)
     *o = (struct mr_output_file){.out.fd = -1};
 }
 
-// The same directory and the same name in it.
-static bool same_place(const char *a, const char *b)
-{
-    struct stat da, db;
-    char *copy[4] = {strdup(a), strdup(b), strdup(a), strdup(b)};
-    bool same = copy[0] && copy[1] && copy[2] && copy[3] && stat(dirname(copy[0]), &da) == 0 &&
-                stat(dirname(copy[1]), &db) == 0 && da.st_dev == db.st_dev &&
-                da.st_ino == db.st_ino && strcmp(basename(copy[2]), basename(copy[3])) == 0;
-    for (int i = 0; i < 4; i++)
-        free(copy[i]);
-    return same;
-}
-
 bool mr_output_same(const char *a, const char *b)
 {
     struct stat sa, sb;
     bool has_a = stat(a, &sa) == 0, has_b = stat(b, &sb) == 0;
     if (has_a && has_b)
         return S_ISREG(sa.st_mode) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-    return !has_a && !has_b && same_place(a, b);
+    return !has_a && !has_b && mr_path_same(a, b);
 }

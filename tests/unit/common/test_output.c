@@ -22,6 +22,8 @@
 
 static bool no_nameless;   // no O_TMPFILE on this file system
 static bool no_reserving;  // nor fallocate()
+static bool no_proc;       // nor /proc, which would give a nameless file its name
+static bool all_taken;     // other files have each of the names that are tried
 static int64_t room = -1;  // bytes until the disk is full; -1: there is enough
 static const char *broken; // its name
 
@@ -56,6 +58,10 @@ int __wrap_open(const char *path, int flags, ...)
     va_end(ap);
     if (no_nameless && (flags & O_TMPFILE) == O_TMPFILE) {
         errno = EOPNOTSUPP;
+        return -1;
+    }
+    if (all_taken && flags & O_EXCL) {
+        errno = EEXIST;
         return -1;
     }
     return __real_open(path, flags, mode);
@@ -97,6 +103,10 @@ int __wrap_fsync(int fd)
 
 int __wrap_linkat(int from, const char *a, int to, const char *b, int flags)
 {
+    if (all_taken) {
+        errno = EEXIST;
+        return -1;
+    }
     return breaks("linkat") ? -1 : __real_linkat(from, a, to, b, flags);
 }
 
@@ -108,13 +118,17 @@ int __wrap_rename(const char *a, const char *b)
 // Root may write everything.
 int __wrap_access(const char *path, int mode)
 {
+    if (no_proc && mode == F_OK) {
+        errno = ENOENT;
+        return -1;
+    }
     return mode == W_OK && breaks("access") ? -1 : __real_access(path, mode);
 }
 
 static int reset(void **state)
 {
     (void)state;
-    no_nameless = no_reserving = false;
+    no_nameless = no_reserving = no_proc = all_taken = false;
     room = -1;
     broken = NULL;
     return 0;
@@ -192,6 +206,7 @@ static void all_ways_give_the_same_file(void **state)
         (void)setenv("MILLRACE_THREADS", threads[i % 3], 1);
         no_nameless = i & 4;
         no_reserving = i >= 8;
+        no_proc = i % 2;
         char *other = packed("a.mill", &again); // in place of the one before
         assert_int_equal(size, again);
         assert_memory_equal(first, other, size);
@@ -277,6 +292,23 @@ static void broken_disk_leaves_nothing(void **state)
     }
 }
 
+// Nobody goes on for ever.
+static void names_that_are_taken_are_given_up(void **state)
+{
+    (void)state;
+    struct mr_error err;
+    (void)files_write_text("a.mill", "what was there");
+    all_taken = true;
+    for (int named = 0; named < 2; named++) {
+        no_nameless = named;
+        assert_refused(pack("a.mill", &err), MR_ERR_IO, &err,
+                       named ? "cannot create a file there: File exists"
+                             : "cannot put the file there: File exists");
+        assert_int_equal(entries(), 1);
+    }
+    assert_int_equal(remove(files_path("a.mill")), 0);
+}
+
 static int count(void *arg, size_t done, size_t total)
 {
     (void)done;
@@ -344,6 +376,90 @@ static void a_link_to_nothing_is_refused(void **state)
     assert_int_equal(remove(files_path("link")), 0);
 }
 
+// A device is written to, and keeps its name; other things that are no files are refused.
+static void what_is_no_file_is_written_to_directly(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_output_file file;
+    struct stat st;
+    assert_int_equal(mr_output_file_open(&file, "/dev/null", &err), 0);
+    assert_true(fputs("text", file.file) >= 0);
+    assert_int_equal(mr_output_file_commit(&file, "/dev/null", &err), 0);
+    assert_true(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
+    assert_int_equal(mr_output_file_open(&file, "/dev/full", &err), 0);
+    assert_true(fputs("text", file.file) >= 0);
+    assert_refused(mr_output_file_commit(&file, "/dev/full", &err), MR_ERR_IO, &err,
+                   "/dev/full: cannot be written: No space left on device");
+    assert_refused(mr_output_file_open(&file, files_dir, &err), MR_ERR_IO, &err, "Is a directory");
+    (void)files_write_text("a", "what was there");
+    broken = "access";
+    assert_refused(mr_output_file_open(&file, files_path("a"), &err), MR_ERR_IO, &err,
+                   "a: cannot be written: Input/output error");
+    assert_int_equal(remove(files_path("a")), 0);
+}
+
+static void two_outputs_are_one_file(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } rows[] = {{"a", "a", true},          {"a", "link", true},
+                {"a", "b", false},         {"a", "new", false},
+                {"new", "./new", true},    {"new", "newer", false},
+                {"new/x", "new/x", false}, {"/dev/null", "/dev/null", false}};
+    (void)files_write_text("a", "text");
+    (void)files_write_text("b", "text");
+    assert_int_equal(link(files_path("a"), files_path("link")), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char a[600], b[600];
+        bool device = *rows[i].a == '/';
+        (void)snprintf(a, sizeof a, "%s/%s", device ? "" : files_dir, rows[i].a);
+        (void)snprintf(b, sizeof b, "%s/%s", device ? "" : files_dir, rows[i].b);
+        if (mr_output_same(a, b) != rows[i].same)
+            fail_msg("%s and %s", a, b);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(remove(files_path((const char *[]){"a", "b", "link"}[i])), 0);
+}
+
+// A model's files are its input; others beside them may be outputs of before.
+static void files_of_a_model_are_not_replaced(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool is;
+    } rows[] = {{"config.json", true},
+                {"tokenizer.json", true},
+                {"tokenizer_config.json", true},
+                {"pytorch_model.bin", true},
+                {"model-1-of-2.safetensors", true},
+                {"a.safetensors", true},
+                {"model.safetensors.index.json", true},
+                {"model", false},
+                {"model.txt", false},
+                {"a.json", false},
+                {"a.mill", false}};
+    char dir[600], other[600];
+    (void)snprintf(dir, sizeof dir, "%s", files_path("dir"));
+    (void)snprintf(other, sizeof other, "%s", files_path("other"));
+    assert_true(mkdir(dir, 0700) == 0 && mkdir(other, 0700) == 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[300];
+        (void)snprintf(name, sizeof name, "dir/%s", rows[i].name);
+        const char *path = files_write_text(name, "text");
+        if (mr_output_is_input(path, dir) != rows[i].is)
+            fail_msg("%s", path);
+        assert_false(mr_output_is_input(path, other));
+        assert_true(mr_output_is_input(path, path));
+        assert_int_equal(remove(path), 0);
+        assert_false(mr_output_is_input(path, dir));
+    }
+    assert_true(rmdir(dir) == 0 && rmdir(other) == 0);
+}
+
 static int die(void *arg, size_t done, size_t total)
 {
     (void)total;
@@ -399,9 +515,13 @@ int main(void)
         cmocka_unit_test_setup(all_ways_give_the_same_file, reset),
         cmocka_unit_test_setup(full_disk_at_any_byte_leaves_nothing, reset),
         cmocka_unit_test_setup(broken_disk_leaves_nothing, reset),
+        cmocka_unit_test_setup(names_that_are_taken_are_given_up, reset),
         cmocka_unit_test_setup(names_of_no_file_are_refused_at_once, reset),
         cmocka_unit_test_setup(the_file_behind_a_link_is_replaced, reset),
         cmocka_unit_test_setup(a_link_to_nothing_is_refused, reset),
+        cmocka_unit_test_setup(what_is_no_file_is_written_to_directly, reset),
+        cmocka_unit_test_setup(two_outputs_are_one_file, reset),
+        cmocka_unit_test_setup(files_of_a_model_are_not_replaced, reset),
         cmocka_unit_test_setup(killed_while_packing_leaves_nothing, reset),
         cmocka_unit_test_setup(stopped_while_packing_leaves_nothing, reset),
     };
