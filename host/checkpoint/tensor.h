@@ -55,7 +55,8 @@ const char *mr_dtype_name(enum mr_dtype dtype);
 
 // Converts elements [first, first + count) of the flattened tensor to fp32, exactly: row r of a
 // matrix is first = r * shape[1], count = shape[1]. `out` holds count floats. F32, F16 and BF16
-// only. Returns MR_ERR_USAGE, and writes nothing, for another type or a range outside the tensor.
+// only, which all tensors of a checkpoint are. Returns MR_ERR_USAGE, and writes nothing, for
+// another type or a range outside the tensor.
 int mr_tensor_read_f32(const struct mr_tensor *tensor, size_t first, size_t count, float *out);
 
 // The same elements where they are, if they lie there as aligned floats in a row; else NULL.

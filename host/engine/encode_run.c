@@ -49,7 +49,7 @@ int encode_run(struct mr_encode *e, const struct encode_run *run, struct mr_erro
 }
 
 // e->row = the sum of the tables' rows, in fp32.
-static int look_up(struct mr_encode *e, int token, int position, int type, struct mr_error *err)
+static void look_up(struct mr_encode *e, int token, int position, int type)
 {
     const struct mr_list *tables = &e->c->arch->tables;
     size_t n = (size_t)e->c->n_embd;
@@ -58,12 +58,10 @@ static int look_up(struct mr_encode *e, int token, int position, int type, struc
         const struct mr_tensor *table = mr_packed_table(e->packed, t);
         int at = item->by == MR_BY_TOKEN ? token : item->by == MR_BY_POSITION ? position : type;
         float *to = t == 0 ? e->row : e->part;
-        if (mr_tensor_read_f32(table, (size_t)at * n, n, to) < 0)
-            return mr_fail(err, MR_ERR_FORMAT, "%s: row %d cannot be read", table->name, at);
+        (void)mr_tensor_read_f32(table, (size_t)at * n, n, to); // the text was checked
         for (size_t i = 0; t > 0 && i < n; i++)
             e->row[i] = mr_fadd(e->row[i], to[i]);
     }
-    return 0;
 }
 
 int encode_write(struct mr_encode *e, const struct mr_cpu_text *text, int first, int n,
@@ -77,8 +75,7 @@ int encode_write(struct mr_encode *e, const struct mr_cpu_text *text, int first,
         const uint32_t row[4] = {kv_off, (uint32_t)pos, i > 0 ? 2 : 0, (uint32_t)text->count};
         uint64_t to = (uint64_t)(at + i);
         rc = mr_device_write(e->dev, input + 16 * to, row, sizeof row, err);
-        if (rc == 0)
-            rc = look_up(e, text->tokens[pos], pos, text->types ? text->types[pos] : 0, err);
+        look_up(e, text->tokens[pos], pos, text->types ? text->types[pos] : 0);
         if (rc == 0)
             rc = mr_device_write(e->dev, input + (uint64_t)p->res_off * BEAT + to * bytes, e->row,
                                  bytes, err);

@@ -189,7 +189,7 @@ static int write_descriptor(struct engine *e, const struct task *t, const uint64
 }
 
 // e->emb = the sum of the tables' rows, in fp32.
-static int look_up(struct engine *e, int token, int position, struct mr_error *err)
+static void look_up(struct engine *e, int token, int position)
 {
     const struct mr_list *tables = &mr_arch_of(&e->base.config)->tables;
     size_t n = (size_t)e->base.config.n_embd;
@@ -197,12 +197,10 @@ static int look_up(struct engine *e, int token, int position, struct mr_error *e
         const struct mr_tensor *table = mr_packed_table(e->packed, t);
         int row = tables->items[t].by == MR_BY_TOKEN ? token : position;
         float *to = t == 0 ? e->emb : e->row;
-        if (mr_tensor_read_f32(table, (size_t)row * n, n, to) < 0)
-            return mr_fail(err, MR_ERR_FORMAT, "%s: row %d cannot be read", table->name, row);
+        (void)mr_tensor_read_f32(table, (size_t)row * n, n, to); // check_rows() looked at it
         for (size_t i = 0; t > 0 && i < n; i++)
             e->emb[i] = mr_fadd(e->emb[i], to[i]);
     }
-    return 0;
 }
 
 static int write_row(struct engine *e, int i, const struct mr_row *row, bool continues,
@@ -212,11 +210,9 @@ static int write_row(struct engine *e, int i, const struct mr_row *row, bool con
     struct seq *s = &e->seqs[row->seq];
     uint32_t table[4] = {(uint32_t)row->seq * e->kv_seq, (uint32_t)s->pos,
                          (uint32_t)row->want_logits | (uint32_t)continues << 1, 0};
-    int rc = look_up(e, row->token, s->pos, err);
-    if (rc < 0)
-        return rc;
+    look_up(e, row->token, s->pos);
     size_t rot = (size_t)p->rot_beats * BEAT, res = (size_t)p->res_beats * BEAT;
-    rc = mr_device_write(e->dev, e->input_addr + 16 * (uint64_t)i, table, sizeof table, err);
+    int rc = mr_device_write(e->dev, e->input_addr + 16 * (uint64_t)i, table, sizeof table, err);
     if (rc == 0)
         rc =
             mr_device_write(e->dev, e->input_addr + (uint64_t)p->rot_off * BEAT + (uint64_t)i * rot,

@@ -130,9 +130,10 @@ static int put_tensors(struct writer *w, const struct mr_packed *p,
     for (size_t i = 0; i < tables && rc == 0; i++) {
         const struct mr_tensor *table = mr_packed_table(p, (int)i);
         unsigned char *copy = malloc(t[i].size);
-        rc = copy && mr_tensor_copy(table, 0, table->count, copy) == 0
-                 ? put_tensor(w, &t[i], copy, stop)
-                 : mr_fail(w->err, MR_ERR_MEMORY, "no memory for the embedding");
+        if (!copy)
+            return mr_fail(w->err, MR_ERR_MEMORY, "no memory for the embedding");
+        (void)mr_tensor_copy(table, 0, table->count, copy); // all of it
+        rc = put_tensor(w, &t[i], copy, stop);
         free(copy);
     }
     for (int i = 0; i < p->list.count && rc == 0; i++)

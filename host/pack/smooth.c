@@ -48,7 +48,6 @@ struct maxima {
     uint32_t *col_max; // [workers][cols], or NULL
     float *row;        // [workers][cols]: scratch
     size_t rows_a_task;
-    atomic_bool unreadable;
 };
 
 static void fold_rows(void *arg, int task, int worker)
@@ -61,8 +60,8 @@ static void fold_rows(void *arg, int task, int worker)
     for (size_t r = first; r < end && r < rows; r++) {
         uint32_t top = 0;
         const float *row = mr_tensor_view_f32(m->t, r * cols, cols);
-        if (!row && mr_tensor_read_f32(m->t, r * cols, cols, copy) < 0)
-            m->unreadable = true;
+        if (!row)
+            (void)mr_tensor_read_f32(m->t, r * cols, cols, copy); // of a checkpoint
         m->kernels->maxima(row ? row : copy, cols, col_max, &top);
         if (m->row_max)
             m->row_max[r] = mr_float(top);
@@ -85,8 +84,6 @@ static int fold_max(const struct mr_tensor *t, struct mr_pool *pool, float *row_
         goto out;
     }
     mr_pool_run(pool, (int)((rows + m.rows_a_task - 1) / m.rows_a_task), fold_rows, &m, true);
-    if (m.unreadable)
-        rc = mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read as fp32", t->name);
     for (size_t w = 0; col_max && w < workers; w++)
         for (size_t c = 0; c < cols; c++)
             col_max[c] = fmaxf(col_max[c], mr_float(m.col_max[w * cols + c]));
@@ -139,17 +136,16 @@ static int find_maxima(const struct mr_checkpoint *ck, int layer, struct mr_pool
 }
 
 // LayerNorm output i has unit variance times gain, plus bias: its size is sqrt(gain^2 + bias^2).
-static int smooth_norm(const struct mr_checkpoint *ck, int layer, const struct mr_item *norm,
-                       const float *inputs, int8_t *s, struct work *w, struct mr_error *err)
+static void smooth_norm(const struct mr_checkpoint *ck, int layer, const struct mr_item *norm,
+                        const float *inputs, int8_t *s, struct work *w)
 {
     const struct mr_tensor *gain = mr_checkpoint_item(ck, layer, norm, MR_WEIGHT);
     const struct mr_tensor *bias = mr_checkpoint_item(ck, layer, norm, MR_BIAS);
-    if (mr_tensor_read_f32(gain, 0, w->n, w->a) < 0 || mr_tensor_read_f32(bias, 0, w->n, w->b) < 0)
-        return mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read as fp32", gain->name);
+    (void)mr_tensor_read_f32(gain, 0, w->n, w->a); // of a checkpoint, as the next
+    (void)mr_tensor_read_f32(bias, 0, w->n, w->b);
     for (size_t i = 0; i < w->n; i++)
         w->a[i] = balance(sqrtf(w->a[i] * w->a[i] + w->b[i] * w->b[i]), inputs[i], LN_WEIGHT);
     exponents(w->a, (int)w->n, s, w->scratch);
-    return 0;
 }
 
 static void smooth_pair(const struct mr_config *c, const float *up, const float *down, float weight,
@@ -167,8 +163,8 @@ static void smooth_pair(const struct mr_config *c, const float *up, const float 
 }
 
 // The group of item i, if it has one.
-static int smooth_item(struct mr_smooth *s, const struct mr_checkpoint *ck, int layer, int i,
-                       struct work *w, struct mr_error *err)
+static void smooth_item(struct mr_smooth *s, const struct mr_checkpoint *ck, int layer, int i,
+                        struct work *w)
 {
     const struct mr_config *c = mr_checkpoint_config(ck);
     const struct mr_list *list = mr_items_of(c, layer);
@@ -176,16 +172,15 @@ static int smooth_item(struct mr_smooth *s, const struct mr_checkpoint *ck, int 
     int8_t *group = mr_smooth_group(s, layer, i);
     const float *rows = w->rows + (size_t)i * w->n, *cols = w->cols + (size_t)i * w->n;
     if (!mr_item_streams(item) || mr_item_scaling(mr_arch_of(c), list, i).rows != i)
-        return 0;
+        return;
     if (item->kind == MR_NORM)
-        return smooth_norm(ck, layer, item, cols, group, w, err);
-    if (item->to == MR_V)
+        smooth_norm(ck, layer, item, cols, group, w);
+    else if (item->to == MR_V)
         smooth_pair(c, rows, cols, VO_WEIGHT, false, group, w);
     for (int q = 0; item->to == MR_K && q < list->count; q++)
         if (list->items[q].to == MR_Q)
             smooth_pair(c, rows, w->rows + (size_t)q * w->n, KQ_WEIGHT, item->epilogue == MR_ROTARY,
                         group, w);
-    return 0;
 }
 
 int mr_smooth_layer(struct mr_smooth *s, const struct mr_checkpoint *ck, int layer,
@@ -203,7 +198,7 @@ int mr_smooth_layer(struct mr_smooth *s, const struct mr_checkpoint *ck, int lay
                      .n = n};
     int rc = find_maxima(ck, layer, pool, &w, err);
     for (size_t i = 0; i < items && rc == 0; i++)
-        rc = smooth_item(s, ck, layer, (int)i, &w, err);
+        smooth_item(s, ck, layer, (int)i, &w);
     free(memory);
     return rc;
 }

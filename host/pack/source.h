@@ -15,9 +15,8 @@ struct mr_source {
 };
 
 // For items with columns. The result points into ck and smooth.
-int mr_source_find(struct mr_source *s, const struct mr_checkpoint *ck,
-                   const struct mr_smooth *smooth, const struct mr_stream_item *item,
-                   struct mr_error *err);
+void mr_source_find(struct mr_source *s, const struct mr_checkpoint *ck,
+                    const struct mr_smooth *smooth, const struct mr_stream_item *item);
 
 // Output `o` (padded index) as k floats, zero on padding; refuses Inf and NaN. raw: scratch for
 // shape.cols floats.
