@@ -51,7 +51,7 @@ static bool try_path(struct sim_device *d, const char *dir, const char *sub)
                      strcmp(d->build, "view") == 0    ? "-view"
                      : strcmp(d->build, "trace") == 0 ? "-trace"
                                                       : "");
-    if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK) != 0)
+    if ((size_t)n >= sizeof path || access(path, R_OK) != 0)
         return false;
     // Never unloaded: Verilator's run time holds memory in its static objects until the process
     // ends.
@@ -313,12 +313,10 @@ const struct mr_sim_api *mr_device_sim_of(struct mr_device *dev, struct mr_sim *
 static int parse(struct sim_device *d, const char *args, struct mr_sim_options *opt,
                  char config[32], struct mr_error *err)
 {
-    char copy[256], *rest = copy, *p;
+    char copy[MR_DEVICE_URI], *rest = copy, *p; // mr_device_open() takes no longer one
     bool first = true, named = false, memory = false, seed = false, stalls = false, built = false,
          train = false;
-    if (strlen(args) >= sizeof copy)
-        return mr_fail(err, MR_ERR_USAGE, "sim:%s: too long", args);
-    strcpy(copy, args);
+    (void)snprintf(copy, sizeof copy, "%s", args);
     strcpy(config, "sim");
     strcpy(d->preset, MR_DRAM_USUAL);
     d->build = "sim";

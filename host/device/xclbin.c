@@ -29,7 +29,7 @@ static uint64_t u64(const unsigned char *p)
 static bool readable(char *path, size_t size, const char *name)
 {
     int n = snprintf(path, size, "%s", name);
-    return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
+    return (size_t)n < size && access(path, R_OK) == 0;
 }
 
 int mr_xclbin_find(char *path, size_t size, const char *uri, struct mr_error *err)

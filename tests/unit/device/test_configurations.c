@@ -33,11 +33,20 @@ static void another_geometry_has_none(void **state)
     assert_null(mr_config_of(&g));
 }
 
+static void lists_of_configurations_end(void **state)
+{
+    (void)state;
+    assert_null(mr_config_at(-1));
+    assert_null(mr_config_at(1000));
+    assert_non_null(mr_config_at(0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_geometry_has_one_configuration),
         cmocka_unit_test(another_geometry_has_none),
+        cmocka_unit_test(lists_of_configurations_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,72 @@ static void refuses_units_out_of_range(void **state)
     assert_int_equal(mr_device_unit("xrt:0,unit=1", 1, uri, &err), MR_ERR_USAGE);
 }
 
+// What stands behind the scheme, of the devices that have no card.
+static void refuses_options_that_are_none(void **state)
+{
+    (void)state;
+    char name[100];
+    (void)snprintf(name, sizeof name, "sim:tiny,memory=%080d", 0);
+    const char *const rows[][2] = {
+        {"sim:tiny,", "'' is not an option, or its value is out of range"},
+        {"sim:tiny,check=1", "'check' is not an option, or"},
+        {"sim:tiny,seed", "'seed' is not an option, and the configuration is 'tiny' already"},
+        {"sim:seed=x", "'seed' is not an option, or its value"},
+        {"sim:seed=", "'seed' is not an option, or its value"},
+        {"sim:seed=1x", "'seed' is not an option, or its value"},
+        {"sim:other=1", "'other' is not an option, or"},
+        {"sim:stalls=91", "'stalls' is not an option, or its value is out of range"},
+        {"sim:memory=", "'memory' is not an option, or its value"},
+        {name, "'memory' is not an option, or its value"},
+        {"sim:seed=1,seed=2", "'seed' is there twice"},
+        {"sim:tiny,stalls=1,seed=1,stalls=1", "'stalls' is there twice"},
+        {"sim:memory=ideal,memory=ideal", "'memory' is there twice"},
+        {"sim:check,check", "'check' is there twice"},
+        {"sim:train,train", "'train' is there twice"},
+        {"sim:view,waves", "'waves' is there twice"},
+        {"sim:no-such", "sim:no-such: "},
+        {"sim:a-name-that-is-longer-than-that-of-any-configuration", "is not an option, or"},
+        {"model:no-such", "model:no-such: "},
+        {"model:tiny,seed=1", "model:tiny,seed=1: "},
+        {"model:a-name-that-is-longer-than-that-of-any-configuration", "model:a-name"},
+        {"sim:tiny,capacity=", "capacity= is a number of bytes from 1 to 2^50"},
+        {"sim:tiny,capacity=0", "capacity= is a number of bytes"},
+        {"sim:tiny,capacity=1x", "capacity= is a number of bytes"},
+        {"sim:tiny,capacity=1048577G", "capacity= is a number of bytes"},
+        {"sim:tiny,capacity=1G,capacity=1G", "'capacity' is there twice"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mr_error err = {0};
+        struct mr_device *dev;
+        int rc = mr_device_open(&dev, rows[i][0], &err);
+        if (rc != MR_ERR_USAGE || dev || !strstr(err.text, rows[i][1]))
+            fail_msg("%s: %d, '%s'; expected '%s'", rows[i][0], rc, err.text, rows[i][1]);
+    }
+}
+
+// What a device holds is divided among its channels, and is never nothing.
+static void capacity_is_the_channels_together(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *device;
+        uint64_t all;
+    } rows[] = {{"model:tiny,capacity=4k", 4096},
+                {"model:wide,capacity=64M", 64 << 20},
+                {"model:wide,capacity=1", 1},
+                {"model:tiny,capacity=1125899906842624", UINT64_C(1) << 50}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mr_error err = {0};
+        struct mr_device *dev;
+        check(mr_device_open(&dev, rows[i].device, &err), &err);
+        struct mr_device_info info = *mr_device_info(dev);
+        mr_device_close(dev);
+        uint64_t each = rows[i].all / (uint64_t)info.g.n;
+        assert_int_equal(info.room, each > 0 ? each : 1);
+        assert_true(i == 0 || i == 3 || info.g.n > 1);
+    }
+}
+
 // ---- xclbins -----------------------------------------------------------------------------------
 
 enum { SECTIONS = 2, IP = MR_AXLF_SECTIONS + SECTIONS * MR_AXLF_SECTION_SIZE, ENTRIES = 5 };
@@ -189,12 +255,37 @@ static void refuses_xclbins_that_lie(void **state)
     memset(x + MR_AXLF_COUNT, 0xFF, 4);
     assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_FORMAT);
     xclbin(x, three);
+    memset(section + MR_AXLF_SECTION_BYTES, 0, 8); // an IP_LAYOUT of nothing
+    assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_DEVICE);
+    assert_non_null(strstr(err.text, "no compute unit millrace_kernel_1"));
+    // Names that are not quite those of units, or not of a kernel.
+    static const char *const others[][ENTRIES] = {
+        {"millrace_kernel:millrace_kernel_0", "", "", "", ""},
+        {"millrace_kernel:millrace_kernel_1x", "", "", "", ""},
+        {"millrace_kernel:millrace_kernel_", "", "", "", ""},
+        {"millrace_kernel:millrace_kernel_9999", "", "", "", ""},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        xclbin(x, others[i]);
+        assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_DEVICE);
+    }
+    xclbin(x, three);
+    for (int i = 0; i < ENTRIES; i++)
+        x[IP + MR_AXLF_IP_ENTRIES + i * MR_AXLF_IP_SIZE]++;
+    assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_DEVICE);
+    xclbin(x, three);
     section[0] = 99; // no IP_LAYOUT
     assert_int_equal(units_of(x, SIZE, &units, &err), MR_ERR_DEVICE);
     assert_non_null(strstr(err.text, "no compute unit millrace_kernel_1"));
     assert_int_equal(unsetenv("MILLRACE_XCLBIN"), 0);
     assert_int_equal(mr_device_units("xrt:0", &units, &err), MR_ERR_DEVICE);
     assert_non_null(strstr(err.text, "name the xclbin in MILLRACE_XCLBIN"));
+    assert_int_equal(setenv("MILLRACE_XCLBIN", "", 1), 0);
+    assert_int_equal(mr_device_units("xrt:0", &units, &err), MR_ERR_DEVICE);
+    assert_int_equal(setenv("MILLRACE_XCLBIN", "no/such.xclbin", 1), 0);
+    assert_refused(mr_device_units("xrt:0", &units, &err), MR_ERR_IO, &err,
+                   "no/such.xclbin: cannot be read; MILLRACE_XCLBIN names it");
+    assert_int_equal(unsetenv("MILLRACE_XCLBIN"), 0);
 }
 
 // ---- several at once ---------------------------------------------------------------------------
@@ -259,6 +350,8 @@ int main(void)
         cmocka_unit_test(units_of_devices),
         cmocka_unit_test(buffers_are_on_the_channels_that_are_there),
         cmocka_unit_test(refuses_units_out_of_range),
+        cmocka_unit_test(refuses_options_that_are_none),
+        cmocka_unit_test(capacity_is_the_channels_together),
         cmocka_unit_test(units_of_an_xclbin),
         cmocka_unit_test(refuses_xclbins_that_lie),
         cmocka_unit_test(units_at_once_equal_one),
