@@ -112,7 +112,7 @@ static int take_format(struct mr_embedding *e, const json_t *value, struct mr_er
 {
     const char *text = json_string_value(value);
     e->base64 = text && strcmp(text, "base64") == 0;
-    return !value || json_is_null(value) || e->base64 || (text && strcmp(text, "float") == 0)
+    return !value || e->base64 || (text && strcmp(text, "float") == 0)
                ? 0
                : mr_fail(err, MR_ERR_USAGE, "'encoding_format' must be float or base64");
 }
@@ -120,10 +120,16 @@ static int take_format(struct mr_embedding *e, const json_t *value, struct mr_er
 // Shorter rows are those of models that were made for it.
 static int check_dimensions(const json_t *value, int width, struct mr_error *err)
 {
-    if (!value || json_is_null(value) ||
-        (json_is_integer(value) && json_integer_value(value) == width))
+    if (!value || (json_is_integer(value) && json_integer_value(value) == width))
         return 0;
     return mr_fail(err, MR_ERR_USAGE, "'dimensions' can only be the model's %d", width);
+}
+
+// An argument; NULL: there is none, or null, which is as good.
+static const json_t *given(const json_t *root, const char *name)
+{
+    const json_t *value = json_object_get(root, name);
+    return json_is_null(value) ? NULL : value;
 }
 
 // Sets *param to `name` where rc says that it is wrong.
@@ -137,8 +143,8 @@ static int of(const char *name, int rc, struct mr_shown *param)
 static int take_all(struct mr_embedding *e, const struct mr_encoder *encoder, const json_t *root,
                     struct mr_shown *param, struct mr_error *err)
 {
-    const json_t *model = json_object_get(root, "model"), *user = json_object_get(root, "user");
-    const json_t *cut = json_object_get(root, "truncate");
+    const json_t *model = given(root, "model"), *user = given(root, "user");
+    const json_t *cut = given(root, "truncate");
     int rc = check_names(root, param, err);
     if (rc == 0 && model && !json_is_string(model))
         rc = of("model", wrong("model", model, "a string", err), param);
@@ -147,15 +153,12 @@ static int take_all(struct mr_embedding *e, const struct mr_encoder *encoder, co
     if (rc == 0 && cut && !json_is_boolean(cut))
         rc = of("truncate", wrong("truncate", cut, "true or false", err), param);
     if (rc == 0)
-        rc = of("encoding_format", take_format(e, json_object_get(root, "encoding_format"), err),
-                param);
+        rc = of("encoding_format", take_format(e, given(root, "encoding_format"), err), param);
     if (rc == 0)
         rc = of("dimensions",
-                check_dimensions(json_object_get(root, "dimensions"), encoder->config->n_embd, err),
-                param);
+                check_dimensions(given(root, "dimensions"), encoder->config->n_embd, err), param);
     if (rc == 0)
-        rc = of("input",
-                take_input(e, encoder, json_object_get(root, "input"), json_is_true(cut), err),
+        rc = of("input", take_input(e, encoder, given(root, "input"), json_is_true(cut), err),
                 param);
     if (rc == 0 && model && !(e->model = strdup(json_string_value(model))))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for the request");

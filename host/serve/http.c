@@ -366,14 +366,8 @@ static enum MHD_Result show_health(struct exchange *x)
     (void)pthread_mutex_lock(&s->lock);
     const char *status = s->failure.status < 0 ? "failed" : s->draining ? "stopping" : "ok";
     (void)pthread_mutex_unlock(&s->lock);
-    json_t *o = json_pack("{s:s}", "status", status);
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    json_decref(o);
-    if (!text || mr_buf_append(&x->out, text, strlen(text), NULL) < 0) {
-        free(text);
+    if (mr_reply_json(&x->out, json_pack("{s:s}", "status", status), NULL) < 0)
         return MHD_NO;
-    }
-    free(text);
     return reply(x, strcmp(status, "ok") == 0 ? 200 : 503, "application/json");
 }
 

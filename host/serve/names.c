@@ -13,8 +13,7 @@ bool mr_address_is_local(const struct sockaddr *address)
     if (address->sa_family == AF_INET6)
         return IN6_IS_ADDR_LOOPBACK(
             &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
-    return address->sa_family == AF_INET &&
-           ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
+    return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
 }
 
 bool mr_name_is_valid(const char *name)

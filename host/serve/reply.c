@@ -48,9 +48,7 @@ static char *token_text(const struct mr_tokenizer *tokenizer, int32_t id)
 {
     size_t size = 0;
     const char *bytes = tokenizer ? mr_tokenizer_bytes(tokenizer, id, &size) : NULL;
-    if (!bytes)
-        size = 0;
-    if (!tokenizer || !bytes) { // a number in place of what has no text
+    if (!bytes) { // a number in place of what has no text
         char *text = NULL;
         return asprintf(&text, "token:%d", id) < 0 ? NULL : text;
     }
@@ -116,12 +114,13 @@ static json_t *logprobs_json(const struct mr_choice *c, size_t first, size_t las
                      "top_logprobs", tops, "text_offset", offsets);
 }
 
+// Of a conversation, which needs a tokenizer.
 static json_t *bytes_json(const struct mr_tokenizer *tokenizer, int32_t id)
 {
-    size_t size = 0;
-    const char *bytes = tokenizer ? mr_tokenizer_bytes(tokenizer, id, &size) : NULL;
+    size_t size;
+    const char *bytes = mr_tokenizer_bytes(tokenizer, id, &size);
     json_t *list = json_array();
-    for (size_t i = 0; bytes && i < size; i++)
+    for (size_t i = 0; i < size; i++) // none of a token without text
         json_array_append_new(list, json_integer((unsigned char)bytes[i]));
     return list;
 }
@@ -281,10 +280,11 @@ int mr_reply_events(struct mr_buf *out, struct mr_job *job, const char *model, b
     *ended = false;
     if (job->abort || job->error.status < 0) {
         // The status has been sent: only the stream can say that it is not whole.
-        const char *what = job->abort ? "the request's time limit has passed" : job->error.text;
+        bool late = job->abort == MR_ABORT_TIMEOUT; // else the device has failed
+        const char *what = late ? "the request's time limit has passed" : job->error.text;
         rc = mr_buf_append(out, "data: ", 6, err);
         if (rc == 0)
-            rc = mr_reply_error(out, job->abort ? 504 : 500, what, NULL, NULL, err);
+            rc = mr_reply_error(out, late ? 504 : 500, what, NULL, NULL, err);
         if (rc == 0)
             rc = mr_buf_append(out, "\n\n", 2, err);
         *ended = true;

@@ -54,12 +54,13 @@ static int begin(const struct mr_model *model, const void *body, size_t size,
     return rc < 0 ? rc : check_names(*root, names, param, err);
 }
 
-// A piece as a string, or where it is no whole characters as a list of its bytes, as llama.cpp.
+// A piece of a text as a string, or where it is no whole characters as a list of its bytes, as
+// llama.cpp.
 static json_t *piece_json(const struct mr_tokenizer *tokenizer, int32_t id)
 {
     size_t size;
     const char *bytes = mr_tokenizer_bytes(tokenizer, id, &size);
-    json_t *text = bytes ? json_stringn(bytes, size) : json_string("");
+    json_t *text = json_stringn(bytes, size);
     if (text)
         return text;
     json_t *list = json_array();

@@ -283,6 +283,7 @@ status prompt_beyond_the_positions 400 'context_length_exceeded' "{\"model\":\"d
 type='Content-Type: application/jsonx' status content_type_that_begins_like_json 415 'Content-Type' '{"model":"demo","prompt":"x"}'
 type='Content-Type: Application/JSON; charset=utf-8' status content_type_with_a_parameter 404 'no such model' '{"model":"x","prompt":"x"}'
 type='Content-Type: text/plain' status another_content_type 415 'Content-Type' '{"model":"demo","prompt":"x"}'
+type='Content-Type:' status no_content_type 415 'Content-Type' '{"model":"demo","prompt":"x"}'
 status more_texts_than_may_wait 400 'more texts' '{"model":"demo","prompt":"x","n":65}'
 head -c 1100000 /dev/zero | tr '\0' ' ' >"$work/large"
 status large_body 413 'too large: --max-body is 1048576 bytes' "@$work/large"
@@ -385,6 +386,8 @@ status time_limit 504 'time limit' '{"model":"demo","prompt":"And","max_tokens":
 ok time_limit_cancels until_metric sequences_running -eq 0
 status no_key 401 'authentication_error' '{"model":"demo","prompt":"x"}'
 status wrong_key 401 '' '{"model":"demo","prompt":"x"}' -H 'Authorization: Bearer sesams'
+status longer_key 401 '' '{"model":"demo","prompt":"x"}' -H 'Authorization: Bearer sesame2'
+status key_in_another_scheme 401 '' '{"model":"demo","prompt":"x"}' -H 'Authorization: Basic_ sesame'
 ok health_needs_no_key test "$(curl -s -o /dev/null -w '%{http_code}' "$url/health")" = 200
 stop
 # A stream must have begun, else its time limit is a status; where it had not, it gets more time.
@@ -494,9 +497,10 @@ ok answers_are_for_the_page test "$(ask '{"prompt":"x","max_tokens":1}' -H 'Orig
 ok errors_are_too test "$(ask '{}' -H 'Origin: https://app.example') $(allows)" = '401 https://app.example'
 ok caches_are_told grep -qi '^Vary: Origin' "$work/head"
 ok others_are_answered_as_before test "$(ask '{"prompt":"x","max_tokens":1}' -H 'Origin: http://x.example' -H 'Authorization: Bearer secret')$(allows)" = 200
+ok options_that_no_browser_asks_with test "$(curl -s -m 600 -o /dev/null -w '%{http_code}' -X OPTIONS -H 'Origin: https://app.example' "$url/v1/completions")" = 405
 ok no_preflight_of_a_path_that_is_not_there test "$(curl -s -m 600 -o /dev/null -w '%{http_code}' -X OPTIONS -H 'Origin: https://app.example' -H 'Access-Control-Request-Method: GET' "$url/v2")" = 404
 stop
-for origin in '*' null app.example https://app.example/ http://app.example:x http:// 'http://a b'; do
+for origin in '*' null app.example https://app.example/ http://app.example:x http://app.example: http:// 'http://a b'; do
     exits "no_origin_$origin" 2 'is no origin' serve "$work/demo.mill" --allow-origin "$origin"
 done
 
@@ -515,6 +519,13 @@ ok the_default_device_gives_text_soon test "$(says "$work/demo.mill")" = \
     "millrace: serving demo (mxint8, 512 positions, 8 texts at a time, model:sim)"
 ok the_reference_serves_fp32 test "$(says models/demo -d cpu: --max-seqs 1)" = \
     "millrace: serving demo (fp32, 512 positions, 1 text at a time, cpu:)"
+# A template that begins with the message has no string that ends a reply.
+start --template '{}'
+at /v1/chat/completions '{"temperature":0,"max_tokens":40,"messages":[{"role":"user","content":"Who art thou?"}]}' >/dev/null
+bare=$(content "$work/reply")
+ask '{"temperature":0,"max_tokens":40,"prompt":"Who art thou?"}' >/dev/null
+ok a_template_of_the_message_alone test "$bare" = "$(text "$work/reply" | sed 's/^ *//')" -a -n "$bare"
+stop
 # A model without a tokenizer takes and gives token ids.
 mkdir "$work/mute"
 cp models/demo/config.json models/demo/model.safetensors "$work/mute"
@@ -523,6 +534,7 @@ start --max-seqs 2
 status text_without_a_tokenizer 400 "the model has no tokenizer: 'prompt' must be token ids" '{"prompt":"x"}'
 status stop_without_a_tokenizer 400 "'stop' needs a model with a tokenizer" '{"prompt":[5,6],"stop":"x"}'
 status ids_without_a_tokenizer 200 '"tokens":\["token:[0-9]+"\].*"completion_tokens":1' '{"prompt":[5,6],"max_tokens":1,"logprobs":1}'
+status a_stream_without_a_tokenizer 200 '"text":"".*"tokens":\["token:[0-9]+"\]' '{"prompt":[5,6],"max_tokens":1,"logprobs":1,"stream":true}'
 status_at tokenize_without_a_tokenizer 400 'the model has no tokenizer' /v1/tokenize '{"content":"x"}'
 status_at detokenize_without_a_tokenizer 400 'the model has no tokenizer' /v1/detokenize '{"tokens":[5]}'
 stop

@@ -53,6 +53,10 @@ ok models_say_how_much_it_reads bash -c "curl -s $url/v1/models/toy | grep -q '\
 
 # ---- wrong requests
 status a_long_text 400 'too long: the model reads 64.*context_length_exceeded' "{\"input\":[\"a\",\"$long\"]}"
+status arguments_that_are_null 200 '"embedding":' '{"input":"a","model":null,"user":null,"truncate":null,"dimensions":null,"encoding_format":null}'
+status an_id_beyond_32_bits 400 'a number out of range' '{"input":[2147483648]}'
+status an_argument_like_no_other 400 "no argument 'zzzzzzzz'\"" '{"input":"a","zzzzzzzz":1}'
+status no_body 400 'body' ''
 status no_input 400 "'input' is missing" '{"model":"toy"}'
 status no_texts 400 "'input' has 0 texts" '{"input":[]}'
 status an_empty_text 400 'input\[1\]: .input. has an empty text' '{"input":["a",""]}'
@@ -76,7 +80,7 @@ for path in /v1/completions /v1/chat/completions /v1/tokenize /v1/detokenize; do
     status "$path" 400 'an encoder, which writes no text; /v1/embeddings' '{}' $path
 done
 ok the_page test "$(curl -s -o /dev/null -w '%{http_code}' "$url/")" = 400
-ok texts_are_counted test "$(metric embedded_texts_total)" = 9
+ok texts_are_counted test "$(metric embedded_texts_total)" = 10
 ok the_log_has_a_line_each grep -q '^/v1/embeddings 200 ' "$work/log"
 
 # ---- clients that leave, and the end

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "serve/embedding.h"
 #include "serve/names.h"
 #include "serve/serve.h"
 #include "serve/server.h"
@@ -292,14 +293,18 @@ static void a_failed_device_is_told_to_all(void **state)
     (void)state;
     enum { STEPS = 9 };
     struct server s;
-    char text[4][4096];
+    char text[4][1 << 14];
     int fd[4];
     gate_set(true, STEPS);
     start_on(&s, 2, 1, 1000);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++) { // the first one has begun to get its texts
         fd[i] = dial(s.port);
-        ask(fd[i], "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":60,\"ignore_eos\":true,"
-                   "\"n\":100}");
+        ask(fd[i], i == 0 ? "{\"prompt\":\"a\",\"max_tokens\":60,\"ignore_eos\":true,\"n\":100,"
+                            "\"stream\":true}"
+                          : "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":60,"
+                            "\"ignore_eos\":true,\"n\":100}");
+        if (i == 0)
+            assert_int_equal(recv(fd[i], text[i], 1, MSG_PEEK), 1);
     }
     until_unfinished(s.serve, 400);
     gate_until(2);
@@ -307,8 +312,9 @@ static void a_failed_device_is_told_to_all(void **state)
     gate_set(false, 0);
     for (int i = 0; i < 4; i++) {
         int status = receive(fd[i], text[i], sizeof text[i]);
-        assert_true(status == 500 || status == 503);
+        assert_true(i == 0 ? status == 200 : status == 500 || status == 503);
         assert_non_null(strstr(text[i], "server_error"));
+        assert_null(strstr(text[i], "[DONE]"));
     }
     finish(&s);
     mr_interrupt_clear();
@@ -377,6 +383,9 @@ static void every_path_answers(void **state)
     (void)state;
 #define USER(text)       "{\"role\":\"user\",\"content\":" text "}"
 #define CHAT(more, list) "{\"model\":\"tiny\",\"max_tokens\":4" more ",\"messages\":[" list "]}"
+#define TEXT(more)       "{\"prompt\":\"a\",\"max_tokens\":1" more "}"
+#define SYSTEM(text)     "{\"role\":\"system\",\"content\":" text "}"
+#define REPLY(text)      "{\"role\":\"assistant\",\"content\":" text "}"
     static const struct {
         const char *path, *body;
         int status;
@@ -386,6 +395,28 @@ static void every_path_answers(void **state)
         {"/metrics", "", 200, "millrace_device_units 1"},
         {"/v1/models", "", 200, "\"id\":\"tiny\""},
         {"/nothing", "", 404, "nothing here"},
+        {"/nothing", "{}", 404, "nothing here"},
+        {"/v1/completions",
+         TEXT(",\"echo\":false,\"stream\":false,\"stop\":null,\"user\":\"u\",\"best_of\":1"), 200,
+         "\"completion_tokens\":1,"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":null,\"ignore_eos\":true}", 200,
+         "\"completion_tokens\":16,"},
+        {"/v1/completions", TEXT(",\"model\":7"), 400, "'model' must be a string, not an integer"},
+        {"/v1/completions", TEXT(",\"user\":7"), 400, "'user' must be a string, not an integer"},
+        {"/v1/completions", TEXT(",\"temperature\":-1"), 400, "must be between 0 and 100"},
+        {"/v1/completions", TEXT(",\"top_k\":1048577"), 400, "must be between 0 and 1048576"},
+        {"/v1/completions", TEXT(",\"stop\":[1]"), 400, "'stop' has an entry that is no string"},
+        {"/v1/completions", TEXT(",\"best_of\":\"1\""), 400, "'best_of' is not supported"},
+        {"/v1/completions", "{\"prompt\":[2147483648]}", 400, "a token that is no token id"},
+        {"/v1/completions", TEXT(",\"stream_options\":{\"include_usage\":1}"), 400,
+         "may only have 'include_usage', true or false"},
+        {"/v1/completions", TEXT(",\"stream_options\":{\"include_usage\":true,\"a\":1}"), 400,
+         "may only have 'include_usage', true or false"},
+        {"/v1/completions", TEXT(",\"stream\":true,\"stream_options\":{}"), 200, "[DONE]"},
+        {"/v1/completions", TEXT(",\"stream\":true,\"stream_options\":{\"include_usage\":null}"),
+         200, "[DONE]"},
+        {"/v1/completions", TEXT(",\"stream\":true,\"stream_options\":{\"include_usage\":false}"),
+         200, "[DONE]"},
         {"/v1/chat/completions", CHAT("", USER("\"a\"")), 200, "\"role\":\"assistant\""},
         {"/v1/chat/completions", CHAT(",\"stream\":true,\"n\":2", USER("\"a\"")), 200, "[DONE]"},
         {"/v1/chat/completions", CHAT(",\"logprobs\":true,\"top_logprobs\":3", USER("\"a\"")), 200,
@@ -400,12 +431,32 @@ static void every_path_answers(void **state)
         {"/v1/chat/completions", CHAT("", USER("\"a\"") "," USER("\"b\"")), 200, "chat.completion"},
         {"/v1/chat/completions", CHAT("", USER("\"a\"") "," USER("7")), 400, "'content' is"},
         {"/v1/chat/completions", CHAT("", USER("\"a\"") ",7"), 400, "no string"},
+        {"/v1/chat/completions", CHAT("", USER("[{\"text\":\"a\"}]")), 400, "reads text only"},
+        {"/v1/chat/completions", CHAT("", USER("[{\"type\":7,\"text\":\"a\"}]")), 400,
+         "reads text only"},
+        {"/v1/chat/completions", CHAT("", USER("[{\"type\":\"text\",\"text\":7}]")), 400,
+         "reads text only"},
+        {"/v1/chat/completions", CHAT("", SYSTEM("\"a\"") "," REPLY("\"b\"") "," USER("\"c\"")),
+         400, "take turns, 'user' first"},
+        {"/v1/chat/completions", CHAT("", SYSTEM("\"\"") "," USER("\"c\"")), 200,
+         "\"prompt_tokens\":18,"}, // of "User: c\nAssistant:"
+        {"/v1/chat/completions", CHAT("", USER("\"a\"") "," REPLY("\" b\"") "," USER("\"c\"")), 200,
+         "\"prompt_tokens\":39,"}, // no second space in front of "b"
+        {"/v1/chat/completions", CHAT("", USER("\"a\"") "," REPLY("\"\\nb\"") "," USER("\"c\"")),
+         200, "\"prompt_tokens\":39,"},
+        {"/v1/chat/completions", CHAT("", USER("\"a\"") "," REPLY("\"\"") "," USER("\"c\"")), 200,
+         "\"prompt_tokens\":38,"},
+        {"/v1/chat/completions", CHAT(",\"top_logprobs\":0", USER("\"a\"")), 200,
+         "\"logprobs\":null"},
+        {"/v1/chat/completions", CHAT(",\"logprobs\":false,\"top_logprobs\":2", USER("\"a\"")), 400,
+         "'top_logprobs' needs 'logprobs': true"},
         {"/v1/chat/completions", CHAT("", ""), 400, "'messages' is empty"},
         {"/v1/chat/completions", CHAT("", "7"), 400, "no string"},
         {"/v1/tokenize", "{\"content\":\"ab<|endoftext|>\"}", 200,
          "\"tokens\":[97,98,256],\"count\":3"},
         {"/tokenize", "{\"prompt\":\"\\u00e9\",\"with_pieces\":true}", 200,
          "[{\"id\":195,\"piece\":[195]},{\"id\":169,\"piece\":[169]}]"},
+        {"/tokenize", "{\"content\":\"a\",\"parse_special\":null}", 200, "\"tokens\":[97]"},
         {"/tokenize", "{\"content\":7}", 400, "must be a string"},
         {"/v1/detokenize", "{\"tokens\":[97,195,98,0]}", 200,
          "\"content\":\"a\xef\xbf\xbd"
@@ -433,6 +484,41 @@ static void every_path_answers(void **state)
     mr_serve_stop();
     finish(&s);
     free(text);
+}
+
+// ---- numbers of the answers ----
+
+// RFC 4648: base64 is filled up to four characters.
+static void base64_is_filled_up(void **state)
+{
+    (void)state;
+    static const struct {
+        int width;
+        const char *text;
+    } cases[] = {{1, "AACAPw==\""}, {2, "AACAPwAAAMA=\""}, {3, "AACAPwAAAMAAAAA/\""}};
+    static const float row[] = {1, -2, 0.5F};
+    const struct mr_embedding e = {.base64 = true};
+    struct mr_error err = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_buf out = {0};
+        check(mr_embedding_row(&out, &e, 0, row, cases[i].width, &err), &err);
+        check(mr_buf_append(&out, "", 1, &err), &err);
+        assert_non_null(strstr(out.data, cases[i].text));
+        mr_buf_free(&out);
+    }
+}
+
+// What is more than the last bound counts in the bucket behind it.
+static void a_histogram_has_a_last_bucket(void **state)
+{
+    (void)state;
+    static const double bounds[] = {1, 2, 0}, values[] = {0, 1, 1.5, 2, 3, 1e9};
+    struct mr_histogram h = {.bounds = bounds};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        mr_histogram_add(&h, values[i]);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(h.count[i], 2);
+    assert_int_equal(h.observations, 6);
 }
 
 // ---- where the body of a request ends ----
@@ -607,6 +693,73 @@ static void names_in_host(void **state)
     assert_false(mr_host_is_ours("gpu.example", "box", names, 0));
 }
 
+static void addresses_of_this_machine(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *four, *six;
+        bool local;
+    } cases[] = {
+        {"127.0.0.1", "::1", true},         {"127.255.1.2", "::1", true},
+        {"128.0.0.1", "::2", false},        {"0.0.0.0", "::", false},
+        {"10.0.0.1", "2001:db8::1", false}, {"1.0.0.127", "0:0:1::1", false},
+        {"126.0.0.1", "0:1::1", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sockaddr_in four = {.sin_family = AF_INET};
+        struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+        assert_int_equal(inet_pton(AF_INET, cases[i].four, &four.sin_addr), 1);
+        assert_int_equal(inet_pton(AF_INET6, cases[i].six, &six.sin6_addr), 1);
+        assert_int_equal(mr_address_is_local((struct sockaddr *)&four), cases[i].local);
+        assert_int_equal(mr_address_is_local((struct sockaddr *)&six), cases[i].local);
+    }
+}
+
+// ---- the end ----
+
+// A connection that was there before: nothing new is taken, and what was accepted is answered.
+static void requests_after_the_stop_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *body;
+        int status;
+        const char *words;
+    } cases[] = {
+        {"/v1/completions", "{\"prompt\":\"a\"}", 503, "stopping"},
+        {"/health", "", 503, "{\"status\":\"stopping\"}"},
+        {"/v1/models", "", 200, "\"id\":\"tiny\""},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    struct server s;
+    char text[8192];
+    int fd[CASES];
+    gate_set(true, 0);
+    start(&s, 1, 10);
+    for (int i = 0; i < CASES; i++)
+        fd[i] = dial(s.port);
+    int first = dial(s.port);
+    until_connections(&s, CASES + 1, CASES + 1);
+    ask(first, "{\"prompt\":\"a\",\"max_tokens\":3,\"ignore_eos\":true}");
+    gate_until(1);
+    mr_serve_stop();
+    for (bool stopped = false; !stopped; (void)usleep(1000)) {
+        (void)pthread_mutex_lock(&s.serve->lock);
+        stopped = s.serve->draining;
+        (void)pthread_mutex_unlock(&s.serve->lock);
+    }
+    for (int i = 0; i < CASES; i++) {
+        ask_at(fd[i], cases[i].path, cases[i].body);
+        assert_int_equal(receive(fd[i], text, sizeof text), cases[i].status);
+        assert_non_null(strstr(text, cases[i].words));
+    }
+    gate_set(false, 0);
+    assert_int_equal(receive(first, text, sizeof text), 200);
+    assert_non_null(strstr(text, "\"completion_tokens\":3"));
+    finish(&s);
+    assert_int_equal(s.rc, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -617,8 +770,12 @@ int main(void)
         cmocka_unit_test(closing_ends_what_is_in_flight),
         cmocka_unit_test(every_path_answers),
         cmocka_unit_test(lengths_that_may_disagree_are_refused),
+        cmocka_unit_test(base64_is_filled_up),
+        cmocka_unit_test(a_histogram_has_a_last_bucket),
         cmocka_unit_test(names_in_host),
+        cmocka_unit_test(addresses_of_this_machine),
         cmocka_unit_test(a_connection_without_memory_leaves_the_others),
+        cmocka_unit_test(requests_after_the_stop_are_refused),
     };
     return cmocka_run_group_tests_name("serve", tests, setup, teardown);
 }
