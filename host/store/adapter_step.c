@@ -98,9 +98,10 @@ static int sum_tensor(struct summing *x, double *da, double *db, struct mr_error
     const struct mr_store_tensor *t = &x->s->model->tensor[x->tensor];
     int unit = mr_store_unit(x->s, x->tensor);
     x->part = calloc(t->patches, sizeof *x->part);
-    int rc = x->part ? mr_store_tasks(x->s->pool, 0, t->patches, sum_patch, x, err)
-                     : mr_fail(err, MR_ERR_MEMORY, "no memory for the gradients of a pair");
-    for (size_t i = 0; i < t->patches && x->part; i++) {
+    if (!x->part)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the gradients of a pair");
+    int rc = mr_store_tasks(x->s->pool, 0, t->patches, sum_patch, x, err);
+    for (size_t i = 0; i < t->patches; i++) {
         const struct mr_store_patch *p = &x->s->model->patch[t->patch + i];
         bool turned = t->inputs_resident;
         if (rc == 0) {

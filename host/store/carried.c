@@ -46,13 +46,13 @@ static int carry(struct mr_store *s, const struct mr_directory *d, const char *p
     if (rc == 0 && i == 0 && options->n_labels > 0) {
         rc = mr_config_with_labels(&text, (const char *)file.data, file.size, options->labels,
                                    options->n_labels, path, err);
-        c = (struct copy){d, text, text ? strlen(text) : 0};
     } else if (rc == 0 && i == 0 && options->positions > 0) {
         rc = mr_config_with_integer(&text, (const char *)file.data, file.size,
                                     mr_arch_key(mr_arch_of(&s->config), MR_KEY(n_positions)),
                                     options->positions, path, err);
-        c = (struct copy){d, text, text ? strlen(text) : 0};
     }
+    if (text)
+        c = (struct copy){d, text, strlen(text)};
     if (rc == 0)
         rc = mr_directory_file(d, mr_store_carried_name(&s->config, i), put_copy, &c, err);
     if (rc == 0)
@@ -67,9 +67,10 @@ static int write_settings(struct mr_store *s, const struct mr_directory *d, stru
 {
     const struct mr_adapter *a = s->adapter;
     char *text = mr_peft_config(&a->lora, &s->config, a->base_name);
-    struct copy c = {d, text, text ? strlen(text) : 0};
-    int rc = text ? mr_directory_file(d, MR_PEFT_CONFIG, put_copy, &c, err)
-                  : mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", d->dir);
+    if (!text)
+        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", d->dir);
+    struct copy c = {d, text, strlen(text)};
+    int rc = mr_directory_file(d, MR_PEFT_CONFIG, put_copy, &c, err);
     if (rc == 0)
         *mr_store_settings(s->header, &s->layout) = sum_of(text, c.size);
     free(text);

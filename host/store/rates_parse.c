@@ -12,6 +12,7 @@
 #include "store/rates.h"
 
 enum type { REAL, WHOLE, FLAG, WORD, REALS, WHOLES };
+// KEYS: of a kind, with one that has no name behind them.
 enum { KEYS = 8, WORD_MOST = 64, STEPS_MOST = 1 << 30 };
 
 struct key {
@@ -234,7 +235,7 @@ static const char *kind_of(const struct parse *p)
 static int unknown_key(const struct parse *p, const char *name)
 {
     struct mr_suggestion s = {.word = name};
-    for (int i = 0; i < KEYS && p->keys[i].name; i++)
+    for (int i = 0; p->keys[i].name; i++)
         mr_suggest_offer(&s, p->keys[i].name);
     return mr_fail(p->err, MR_ERR_USAGE, "the schedule %s has no key '%s'%s%s", kind_of(p), name,
                    s.best ? "; did you mean " : "", s.best ? s.best : "");
@@ -246,10 +247,10 @@ static int take_key(struct parse *p)
     int i = 0, rc = word(p, name, "a key");
     if (rc < 0)
         return rc;
-    while (i < KEYS && p->keys[i].name && strcmp(p->keys[i].name, name) != 0 &&
+    while (p->keys[i].name && strcmp(p->keys[i].name, name) != 0 &&
            mr_place_of(p->keys[i].aliases, name, strncmp) < 0)
         i++;
-    if (i == KEYS || !p->keys[i].name)
+    if (!p->keys[i].name)
         return unknown_key(p, name);
     const struct key *k = &p->keys[i];
     if (p->given[i])
@@ -265,7 +266,7 @@ static int take_key(struct parse *p)
 static int take_defaults(struct parse *p)
 {
     int rc = 0;
-    for (int i = 0; i < KEYS && p->keys[i].name && rc == 0; i++) {
+    for (int i = 0; p->keys[i].name && rc == 0; i++) {
         const struct key *k = &p->keys[i];
         if (!p->given[i] && !k->def)
             rc = mr_fail(p->err, MR_ERR_USAGE, "the schedule %s lacks %s", kind_of(p), k->name);

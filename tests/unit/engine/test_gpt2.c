@@ -399,8 +399,15 @@ static void presets_are_shapes_of_the_papers(void **state)
         mr_synthetic_parse("gpt2-xxl", &c, &seed, &err), MR_ERR_USAGE, &err,
         "known are gptj-6b, gpt2, gpt2-xl, gpt3-xl, gpt3-175b, serial-6b, cerebras-2.7b, "
         "cerebras-6.7b, cerebras-13b, bert-base, minilm-l6");
-    assert_refused(mr_synthetic_parse("gpt2,layers=13", &c, &seed, &err), MR_ERR_USAGE, &err,
-                   "layers=1..12");
+    static const char *const wrong[] = {"gpt2,layers=13",   "gpt2,layers=0",
+                                        "gpt2,layers=",     "gpt2,layers=1x",
+                                        "gpt2,vocab=50258", "gpt2,seed=1000001",
+                                        "gpt2,seed=-1",     "gpt2,layers=1,layers=1",
+                                        "gpt2,other=1",     "gpt2,",
+                                        "gpt2,layers=1,"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_refused(mr_synthetic_parse(wrong[i], &c, &seed, &err), MR_ERR_USAGE, &err,
+                       "expected are layers=1..12, vocab=1..50257, seed=1..1000000, each at most");
 }
 
 // What was saved with one scale of scores is not taken for the other's.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/use/checkpoints.md says which models the configurations hold: here the page is held to what the
-// program refuses, by trying each limit and one more.
+// docs/use/checkpoints.md says which models the configurations hold: here the page is held to what
+// the program refuses, by trying each limit and one more.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

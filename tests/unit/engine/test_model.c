@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "unit/files.h"
 #include "unit/fixtures.h"
 
 // Mean KL from transformers' fp32 logits in nats a token: at most 1.5 times what was measured. The
@@ -205,6 +206,47 @@ static void bits_are_the_same_in_every_batch_grouping(void **state)
     on_every_fixture(MR_FORMAT_MXINT8, groupings);
 }
 
+// A caller's rows and lengths that are none: nothing is appended.
+static void rows_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    struct mr_backend *b;
+    struct mr_engine_options opt = {.max_seqs = 2};
+    int seq;
+    open_fixture(&f, "fp32-d16-r2", MR_FORMAT_MXINT8);
+    check(mr_device_open(&dev, "model:tiny", &err), &err);
+    check(mr_engine_open(&b, &f.packed, dev, &opt, &err), &err);
+    check(mr_backend_seq_new(b, &seq, &err), &err);
+    assert_int_equal(seq, 0);
+    const struct mr_row rows[] = {{-1, 0, false},
+                                  {2, 0, false},
+                                  {1, 0, false}, // 1: not begun
+                                  {0, -1, false},
+                                  {0, f.vocab, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct mr_row two[] = {{0, 1, false}, rows[i]};
+        assert_refused(mr_backend_step(b, two, 2, NULL, &err), MR_ERR_USAGE, &err,
+                       i < 3 ? "row 1: there is no sequence" : "is outside the vocabulary of");
+    }
+    const int positions = f.packed.config.n_positions;
+    const int lengths[][2] = {{-1, 0}, {2, 0}, {1, 0}, {0, -1}, {0, positions + 1}};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        assert_refused(mr_engine_seq_set_length(b, lengths[i][0], lengths[i][1], &err),
+                       MR_ERR_USAGE, &err, "positions long");
+        assert_int_equal(mr_engine_seq_length(b, lengths[i][0]), lengths[i][0] == 0 ? 0 : -1);
+    }
+    check(mr_engine_seq_set_length(b, 0, positions, &err), &err);
+    const struct mr_row more = {0, 1, false};
+    assert_refused(mr_backend_step(b, &more, 1, NULL, &err), MR_ERR_FIT, &err,
+                   "the sequence is longer than the model's");
+    mr_backend_close(b);
+    mr_device_close(dev);
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +256,7 @@ int main(void)
         cmocka_unit_test(bits_are_the_same_in_every_configuration_and_chunking),
         cmocka_unit_test(bits_are_the_same_with_mxfp4),
         cmocka_unit_test(bits_are_the_same_in_every_batch_grouping),
+        cmocka_unit_test(rows_that_are_none_are_refused),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

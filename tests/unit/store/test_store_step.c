@@ -438,12 +438,14 @@ static void refuses_rows_that_are_not_there_or_not_finite(void **state)
     (void)state;
     struct mr_error err = {0};
     float rows[STRIDE] = {0};
-    int good = 1, bad = 31;
+    int good = 1, bad = 31, below = -1;
     make_state("toy-d10");
     struct mr_store *s = open_state(1);
     check(mr_store_begin(s, 1, &err), &err);
     assert_refused(mr_store_add_rows(s, 0, &bad, 1, rows, STRIDE, &err), MR_ERR_USAGE, &err,
                    "has no row 31");
+    assert_refused(mr_store_add_rows(s, 0, &below, 1, rows, STRIDE, &err), MR_ERR_USAGE, &err,
+                   "has no row -1");
     assert_refused(mr_store_add_rows(s, 5, &good, 1, rows, STRIDE, &err), MR_ERR_USAGE, &err,
                    "is no table");
     rows[3] = NAN;
@@ -499,6 +501,7 @@ static void refuses_steps_that_are_not_complete(void **state)
     struct mr_store_update u = update_of(s, NULL);
     int32_t *region = allocate(1, mr_store_region(s, 0));
     assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "0 of its 0");
+    assert_int_equal(mr_store_limit(s, 0), 0); // of no step
     assert_refused(mr_store_add(s, 0, region, &err), MR_ERR_USAGE, &err, "before a step begins");
     assert_refused(mr_store_begin(s, 0, &err), MR_ERR_USAGE, &err, "a step of 0 micro-batches");
     check(mr_store_begin(s, 2, &err), &err);
@@ -506,15 +509,20 @@ static void refuses_steps_that_are_not_complete(void **state)
     assert_refused(mr_store_add(s, 0, region, &err), MR_ERR_USAGE, &err, "a second gradient");
     assert_refused(mr_store_set_unit(s, 0, 3, &err), MR_ERR_USAGE, &err, "cannot become 2^3");
     assert_refused(mr_store_set_unit(s, 1, 401, &err), MR_ERR_USAGE, &err, "cannot become 2^401");
+    assert_refused(mr_store_set_unit(s, 1, -401, &err), MR_ERR_USAGE, &err, "cannot become 2^-401");
     assert_refused(mr_store_end(s, &err), MR_ERR_USAGE, &err, "has no gradient of");
     assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "0 of its 2");
     add_zeros(s, 0, 1, 0);
     assert_refused(mr_store_end(s, &err), MR_ERR_USAGE, &err, "has all of its 2");
-    u.rate = NAN;
-    assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "learning rate of nan");
-    u = update_of(s, NULL);
-    u.clip = -1;
-    assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "clip at of -1");
+    static const double rates[] = {NAN, -0.5, 1.5}, clips[] = {NAN, -1, INFINITY};
+    for (int i = 0; i < 3; i++) {
+        u = update_of(s, NULL);
+        u.rate = rates[i];
+        assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "learning rate of");
+        u = update_of(s, NULL);
+        u.clip = clips[i];
+        assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "clip at of");
+    }
     u = update_of(s, NULL);
     u.targets = 0;
     assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "a step of 0 targets");
