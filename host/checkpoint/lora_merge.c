@@ -13,8 +13,7 @@ int mr_lora_merge(struct mr_tensor *to, const struct mr_tensor *from, const stru
     if (!row || !all) {
         free(row);
         free(all);
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu weights of %s", from->count,
-                       mr_show(from->name).text);
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %s", mr_show(from->name).text);
     }
     (void)mr_tensor_read_f32(from, 0, from->count, all); // of a checkpoint
     for (size_t o = 0; o < outputs; o++) {
