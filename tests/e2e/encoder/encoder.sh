@@ -207,6 +207,20 @@ echo '[{"path": "", "type": "x.Transformer"}, {"path": "2_Dense", "type": "x.Den
 ok refuses_other_modules refused 3 'x.Dense' embed "$work/st" the
 echo '[{"path": "../plain", "type": "x.Pooling"}]' >"$work/st/modules.json"
 ok refuses_a_pooling_outside_the_directory refused 3 'is not a folder' embed "$work/st" the
+echo '[{"path": "/1_Pooling", "type": "x.Pooling"}]' >"$work/st/modules.json"
+ok refuses_a_pooling_at_another_place refused 3 'is not a folder' embed "$work/st" the
+echo '[{"type": "x.Pooling"}]' >"$work/st/modules.json"
+ok refuses_a_pooling_without_a_folder refused 3 'module 0 of modules.json, "x.Pooling", is not' embed "$work/st" the
+echo '[{"path": "1_Pooling"}]' >"$work/st/modules.json"
+ok refuses_a_module_of_no_type refused 3 'module 0 of modules.json, "?", is not' embed "$work/st" the
+echo '[{"path": "1_Pooling", "type": "Pooling"}]' >"$work/st/modules.json"
+for kind in '_cls_token": true' '": "cls"' '_mean_tokens": true' '": "mean"'; do # old and new words for each
+    echo "{\"pooling_mode$kind}" >"$work/st/1_Pooling/config.json"
+    "$millrace" embed "$work/st" the | cksum
+done >"$work/kinds"
+ok two_words_for_a_kind_of_pooling test "$(uniq -c "$work/kinds" | awk '{ print $1 }' | tr '\n' ' ')" = '2 2 '
+echo '{}' >"$work/st/1_Pooling/config.json"
+ok refuses_no_kind_of_pooling refused 3 'pooling "" is not supported' embed "$work/st" the
 echo '[{"path": "1_Pooling", "type": "x.Pooling"}]' >"$work/st/modules.json"
 echo '{"pooling_mode_max_tokens": true}' >"$work/st/1_Pooling/config.json"
 ok refuses_other_kinds_of_pooling refused 3 'max_tokens' embed "$work/st" the
@@ -222,6 +236,10 @@ echo '[{"path": "1_Pooling", "type": "x.Pooling"}]' >"$work/st/modules.json"
 echo '{"max_seq_length": "x"}' >"$work/st/sentence_bert_config.json"
 echo '{"pooling_mode_cls_token": true}' >"$work/st/1_Pooling/config.json"
 ok refuses_a_limit_that_is_no_number refused 3 'max_seq_length' embed "$work/st" the
+for limit in 2 1048577; do
+    echo "{\"max_seq_length\": $limit}" >"$work/st/sentence_bert_config.json"
+    ok "refuses_a_limit_of_$limit" refused 3 'is no number of tokens' embed "$work/st" the
+done
 encoder gaps BertForSequenceClassification ',"id2label":{"0":"no","2":"yes"}'
 ok refuses_labels_with_a_gap refused 3 'has no name for label 1' classify "$work/gaps" the
 mkdir "$work/twice"

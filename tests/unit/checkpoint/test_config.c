@@ -229,6 +229,41 @@ static void refuses_deeply_nested_config(void **state)
     refuse(json, MR_ERR_FORMAT, "not valid JSON");
 }
 
+// What is null is as good as not given; what else is of another kind is seen where it matters.
+static void settings_of_encoders_may_be_null(void **state)
+{
+    (void)state;
+#define BERT                                                                                       \
+    "{\"model_type\":\"bert\",\"vocab_size\":50,\"hidden_size\":64,\"num_hidden_layers\":1,"       \
+    "\"num_attention_heads\":2,\"intermediate_size\":64,"
+    static const struct {
+        const char *json;
+        int status;
+        const char *words;
+    } cases[] = {
+        {BERT "\"architectures\":null,\"id2label\":null,\"quantization_config\":null}", 0, NULL},
+        {BERT "\"problem_type\":7,\"position_embedding_type\":\"absolute\"}", 0, NULL},
+        {BERT "\"position_embedding_type\":\"relative_key\"}", MR_ERR_UNSUPPORTED,
+         "\"relative_key\" is not supported; only \"absolute\" is"},
+        {BERT "\"quantization_config\":{\"bits\":4}}", MR_ERR_UNSUPPORTED,
+         "quantised already (\"quantization_config\")"},
+        {BERT "\"quantization_config\":{\"quant_method\":\"gptq\"}}", MR_ERR_UNSUPPORTED,
+         "quantised already (gptq)"},
+        {BERT "\"id2label\":[]}", MR_ERR_FORMAT, "\"id2label\" is an array where an object"},
+        {BERT "\"architectures\":[7]}", MR_ERR_FORMAT, "where a list with a name is expected"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_config c;
+        struct mr_error err = {0};
+        const char *path = files_write_text("config.json", cases[i].json);
+        int rc = mr_config_load(&c, path, MR_ENCODER, &err);
+        if (cases[i].status)
+            assert_refused(rc, cases[i].status, &err, cases[i].words);
+        else
+            assert_true(rc == 0 && c.n_labels == 2 && !c.independent);
+    }
+}
+
 // Training has no dropout, and says which rates it leaves out.
 static void dropout_is_listed(void **state)
 {
@@ -242,6 +277,8 @@ static void dropout_is_listed(void **state)
          "resid_pdrop 0.25"},
         {"{" GPT2 SIZES ",\"attn_pdrop\":0.1,\"embd_pdrop\":0.0}",
          "attn_pdrop 0.1, resid_pdrop 0.1"},
+        {"{" GPT2 SIZES ",\"attn_pdrop\":null,\"embd_pdrop\":0.0,\"resid_pdrop\":0.0}",
+         "attn_pdrop 0.1"},
         {"{" GPT2 SIZES "}", "attn_pdrop 0.1, embd_pdrop 0.1, resid_pdrop 0.1"},
     };
     struct mr_error err = {0};
@@ -280,6 +317,7 @@ int main(void)
         TEST(refuses_config_that_is_no_object),
         TEST(refuses_damaged_config),
         TEST(refuses_deeply_nested_config),
+        TEST(settings_of_encoders_may_be_null),
         TEST(dropout_is_listed),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);

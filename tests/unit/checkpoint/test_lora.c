@@ -128,6 +128,7 @@ static void wrong_settings_are_refused(void **unused)
         {513, 8, "q_proj", "LoRA's rank is 513"},
         {8, 0, "q_proj", "LoRA's alpha is 0; above 0"},
         {8, NAN, "q_proj", "LoRA's alpha is nan"},
+        {8, 2e6, "q_proj", "LoRA's alpha is 2e+06"},
         {8, 8, "c_attn",
          "LoRA's target 'c_attn': the model has no matrix of that name; its blocks "
          "have q_proj, k_proj, v_proj, out_proj, fc_in, fc_out"},
@@ -226,6 +227,8 @@ static void merged_weights_are_those_of_the_formula(void **unused)
         check(mr_peft_read(&back, c, files_path("adapter"), &err), &err);
         assert_int_equal(back.count, l.count);
         assert_true(mr_lora_factor(&back) == 2.0F && !back.root && back.dropout == 0);
+        back.root = true; // "use_rslora"
+        assert_true(mr_lora_factor(&back) == (float)(6 / sqrt(RANK)));
         for (size_t k = 0; k < l.count; k++) {
             assert_memory_equal(back.pair[k].a, l.pair[k].a,
                                 (size_t)(RANK * l.pair[k].inputs) * sizeof(float));
@@ -289,6 +292,11 @@ static void refuses_what_it_does_not_do(void **unused)
         const char *says;
     } cases[] = {
         {"\"LORA\"", "\"LOHA\"", MR_ERR_UNSUPPORTED, "\"peft_type\" is not \"LORA\""},
+        {"\"LORA\"", "7", MR_ERR_UNSUPPORTED, "\"peft_type\" is not \"LORA\""},
+        {"\"use_dora\": false", "\"use_dora\": 1", MR_ERR_UNSUPPORTED, "\"use_dora\" is set: DoRA"},
+        {"\"use_dora\": false", "\"use_dora\": 0", 0, NULL},
+        {"\"bias\": \"none\"", "\"bias\": \"\"", 0, NULL},
+        {"\"r\": 3,", "", MR_ERR_FORMAT, "is not [8, 40], as the model and the adapter's rank"},
         {"\"use_dora\": false", "\"use_dora\": true", MR_ERR_UNSUPPORTED,
          "\"use_dora\" is set: DoRA"},
         {"\"bias\": \"none\"", "\"bias\": \"all\"", MR_ERR_UNSUPPORTED, "\"bias\" is not \"none\""},
@@ -367,6 +375,14 @@ static void refuses_tensors_that_do_not_belong(void **unused)
          "h.0.attn.q_proj.lora_B.weight occurs twice"},
         {"\"F32\",\"shape\":[100,3]", "\"I32\",\"shape\":[100,3]", MR_ERR_UNSUPPORTED,
          "lora_B.weight has type I32; F32, F16 or BF16"},
+        {"\"base_model.model.transformer.h.1.attn.q_proj.lora_B.weight\":",
+         "\"base_modem.model.transformer.h.1.attn.q_proj.lora_B.weight\":", MR_ERR_FORMAT,
+         "lora_B.weight is of no matrix that the model has"},
+        {"\"base_model.model.transformer.h.1.attn.q_proj.lora_B.weight\":",
+         "\"lora_B.weight\"                                             :", MR_ERR_FORMAT,
+         "lora_B.weight is of no matrix that the model has"},
+        {"\"F32\",\"shape\":[3,100]", "\"F32\",\"shape\":[  300]", MR_ERR_FORMAT,
+         "fc_out.lora_A.weight is not [3, 100], as the model and the adapter's rank want it"},
         {"\"F32\",\"shape\":[3,100]", "\"F32\",\"shape\":[100,3]", MR_ERR_FORMAT,
          "fc_out.lora_A.weight is not [3, 100], as the model and the adapter's rank want it"},
     };

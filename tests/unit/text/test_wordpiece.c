@@ -89,6 +89,11 @@ static void agrees_with_tokenizers_on_words_and_pieces(void **state)
     (void)state;
     check_vectors(open_tokenizer(list_with("{}")), "ids");
     check_vectors(open_tokenizer(list_with("{\"do_lower_case\": false}")), "cased");
+    // Settings that change nothing, and added tokens that the list has.
+    const char *dir = list_with("{\"tokenizer_class\": \"BertTokenizerFast\", \"sep_token\": null,"
+                                "\"do_basic_tokenize\": true}");
+    (void)files_write_text("added_tokens.json", "{\"[MASK]\": 4}");
+    check_vectors(open_tokenizer(dir), "ids");
 }
 
 // What a packed file keeps is one tokenizer.json.
@@ -110,6 +115,22 @@ static void a_list_becomes_a_tokenizer_json(void **state)
     assert_int_equal(frame->mask, 4);
     assert_true(mr_tokenizer_is_special(t, 4));
     check_vectors(t, "ids");
+}
+
+// Line ends of DOS, an empty line, and none at the end.
+static void lists_of_other_line_ends(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_tokens tokens = {0};
+    (void)files_write_text("vocab.txt", "[UNK]\r\n[CLS]\r\n[SEP]\r\n\r\na\r\n\n##b");
+    struct mr_tokenizer *t = open_tokenizer(files_dir);
+    assert_int_equal(mr_tokenizer_encode(t, "ab", 2, MR_SPECIAL_PARSE, &tokens, &err), 0);
+    assert_int_equal(tokens.count, 2);
+    assert_int_equal(tokens.ids[0], 4);
+    assert_int_equal(tokens.ids[1], 6);
+    mr_tokens_free(&tokens);
+    mr_tokenizer_close(t);
 }
 
 static uint64_t fnv(uint64_t h, unsigned char byte)
@@ -204,13 +225,15 @@ static const char small[] =
     " 'type_id': 0}}]},"
     " 'decoder': {'type': 'WordPiece', 'prefix': '##', 'cleanup': true},"
     " 'model': {'type': 'WordPiece', 'unk_token': '[UNK]', 'max_input_chars_per_word': 100,"
-    " 'vocab': {'[UNK]': 1, '[CLS]': 2, '[SEP]': 3, '[MASK]': 4, 'a': 5, '##b': 6, 'i\xcc\x87': 7}}}";
+    " 'vocab': {'[UNK]': 1, '[CLS]': 2, '[SEP]': 3, '[MASK]': 4, 'a': 5, '##b': 6, 'i\xcc\x87': "
+    "7}}}";
 
-// BERT's template of pairs, but for the sequence and the kind of the second text.
-#define PAIR(SEQUENCE, KIND)                                                                       \
-    "[{'SpecialToken': {'id': '[CLS]', 'type_id': 0}}, {'Sequence': {'id': 'A', 'type_id': 0}}, "  \
-    "{'SpecialToken': {'id': '[SEP]', 'type_id': 0}}, {'Sequence': {'id': '" SEQUENCE              \
-    "', 'type_id': " KIND "}}, {'SpecialToken': {'id': '[SEP]', 'type_id': 1}}]"
+// Pieces of templates: special tokens and texts, each of the first and of the second kind.
+#define CLS(KIND)    "{'SpecialToken': {'id': '[CLS]', 'type_id': " KIND "}}"
+#define SEP(KIND)    "{'SpecialToken': {'id': '[SEP]', 'type_id': " KIND "}}"
+#define TEXT_A(KIND) "{'Sequence': {'id': 'A', 'type_id': " KIND "}}"
+#define TEXT_B(KIND) "{'Sequence': {'id': 'B', 'type_id': " KIND "}}"
+#define PAIR         "[" CLS("0") "," TEXT_A("0") "," SEP("0") "," TEXT_B("1") "," SEP("1") "]"
 
 // JSON with single quotes; the caller releases it.
 static json_t *quoted(const char *text)
@@ -256,9 +279,21 @@ static void settings_of_the_file_are_followed(void **state)
         {"model", "max_input_chars_per_word", "2", "ab abb", {5, 6, 1}, 3},
         {"model", "max_input_chars_per_word", "", "abb", {5, 6, 6}, 3},
         {"normalizer", "lowercase", "false", "A ab", {1, 5, 6}, 3},
-        {"post_processor", "pair", PAIR("B", "1"), "ab", {5, 6}, 2},
+        {"post_processor", "pair", PAIR, "ab", {5, 6}, 2},
         {"normalizer", "strip_accents", "false", "\xc3\xa1", {1}, 1},
         {"normalizer", "strip_accents", "false", "\xc4\xb0", {7}, 1}, // two when it is small
+        {"normalizer", NULL, "null", "a A", {5, 1}, 2},
+        {"normalizer", "handle_chinese_chars", "true", "a\xe4\xb8\xad", {5, 1}, 2},
+        {"normalizer", "handle_chinese_chars", "false", "a\xe4\xb8\xad", {1}, 1},
+        {"decoder", NULL, "null", "ab", {5, 6}, 2},
+        {"decoder", "prefix", "", "ab", {5, 6}, 2},
+        {"added_tokens", NULL, "null", "ab", {5, 6}, 2},
+        {"post_processor",
+         NULL,
+         "{'type': 'BertProcessing', 'sep': ['[SEP]', 3], 'cls': ['[CLS]', 2]}",
+         "ab",
+         {5, 6},
+         2},
         {"normalizer",
          "clean_text",
          "false",
@@ -303,8 +338,9 @@ static void refuses_other_kinds_of_wordpiece(void **state)
         {"post_processor", NULL, "null", MR_ERR_UNSUPPORTED, "post-processor"},
         {"post_processor", "single", "[]", MR_ERR_UNSUPPORTED, "post-processor"},
         {"post_processor", "pair", "[]", MR_ERR_UNSUPPORTED, "post-processor"},
-        {"post_processor", "pair", PAIR("A", "1"), MR_ERR_UNSUPPORTED, "post-processor"},
-        {"post_processor", "pair", PAIR("B", "0"), MR_ERR_UNSUPPORTED, "post-processor"},
+        {"decoder", "prefix", "7", MR_ERR_UNSUPPORTED, "prefix"},
+        {"decoder", "prefix", "'#'", MR_ERR_UNSUPPORTED, "prefix"},
+        {"model", "max_input_chars_per_word", "'9'", MR_ERR_UNSUPPORTED, "max_input_chars"},
         {"decoder", "type", "'BPEDecoder'", MR_ERR_UNSUPPORTED, "decoder"},
         {"decoder", "prefix", "'@@'", MR_ERR_UNSUPPORTED, "prefix"},
         {"model", "max_input_chars_per_word", "0", MR_ERR_UNSUPPORTED, "max_input_chars"},
@@ -325,6 +361,34 @@ static void refuses_other_kinds_of_wordpiece(void **state)
             "\"continuing_subword_prefix\" is too long");
 }
 
+// Each of them is BERT's but for one piece.
+static void refuses_templates_that_are_not_berts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value;
+    } cases[] = {
+        {"single", "[" CLS("0") "," TEXT_A("0") "]"},
+        {"single", "[" CLS("1") "," TEXT_A("0") "," SEP("0") "]"},
+        {"single", "[" TEXT_A("0") "," TEXT_A("0") "," SEP("0") "]"},
+        {"single", "[{'SpecialToken': {'id': 2, 'type_id': 0}}," TEXT_A("0") "," SEP("0") "]"},
+        {"single", "[" CLS("0") "," TEXT_B("0") "," SEP("0") "]"},
+        {"single", "[" CLS("0") "," SEP("0") "," SEP("0") "]"},
+        {"single", "[" CLS("0") "," TEXT_A("0") "," TEXT_A("0") "]"},
+        {"pair", "[" CLS("0") "," TEXT_A("0") "," SEP("0") "," TEXT_B("1") "]"},
+        {"pair", "[" SEP("0") "," TEXT_A("0") "," SEP("0") "," TEXT_B("1") "," SEP("1") "]"},
+        {"pair", "[" CLS("0") "," TEXT_B("0") "," SEP("0") "," TEXT_B("1") "," SEP("1") "]"},
+        {"pair", "[" CLS("0") "," TEXT_A("0") "," CLS("0") "," TEXT_B("1") "," SEP("1") "]"},
+        {"pair", "[" CLS("0") "," TEXT_A("0") "," SEP("0") "," TEXT_A("1") "," SEP("1") "]"},
+        {"pair", "[" CLS("0") "," TEXT_A("0") "," SEP("0") "," TEXT_B("0") "," SEP("1") "]"},
+        {"pair", "[" CLS("0") "," TEXT_A("0") "," SEP("0") "," TEXT_B("1") "," SEP("0") "]"},
+        {"pair", "[" CLS("0") "," TEXT_A("0") "," SEP("0") "," TEXT_B("1") "," CLS("1") "]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuses(changed("post_processor", cases[i].key, cases[i].value), MR_ERR_UNSUPPORTED,
+                "the post-processor does not make [CLS] A [SEP] B [SEP]");
+}
+
 static void refuses_bad_wordpiece_vocabulary(void **state)
 {
     (void)state;
@@ -340,6 +404,7 @@ static void refuses_bad_wordpiece_vocabulary(void **state)
         {"vocab", "{'[UNK]': 1, '[CLS]': 2, '[MASK]': 4}", "[SEP]"},
         {"unk_token", "'<unk>'", "<unk>"},
         {"unk_token", "", "unk_token"},
+        {"unk_token", "7", "unk_token"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuses(changed("model", cases[i].key, cases[i].value), MR_ERR_FORMAT, cases[i].message);
@@ -352,10 +417,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(agrees_with_tokenizers_on_words_and_pieces),
         TEST(a_list_becomes_a_tokenizer_json),
+        TEST(lists_of_other_line_ends),
         TEST(every_code_point_is_the_library_s),
         TEST(bytes_that_are_no_characters_are_left_out),
         TEST(settings_of_the_file_are_followed),
         TEST(refuses_other_kinds_of_wordpiece),
+        TEST(refuses_templates_that_are_not_berts),
         TEST(refuses_bad_wordpiece_vocabulary),
         TEST(refuses_bad_vocabulary_lists),
     };
