@@ -9,7 +9,7 @@
 int mr_memory_alloc(struct mr_memory *m, int channel, size_t bytes, const void *map, uint64_t *addr,
                     struct mr_error *err)
 {
-    if (channel < 0 || channel >= 64 || bytes == 0 || bytes > (size_t)1 << MR_CHANNEL_SHIFT)
+    if (bytes == 0 || bytes > (size_t)1 << MR_CHANNEL_SHIFT)
         return mr_fail(err, MR_ERR_USAGE, "a buffer of %zu bytes on channel %d is not possible",
                        bytes, channel);
     int rc = mr_grow(&m->regions, (size_t)m->count, 1, sizeof *m->regions, err);

@@ -14,8 +14,7 @@ static long parts(long all, long each)
 static long halves(long width, long depth)
 {
     long best = 0;
-    for (long words = 512, bits = 36; bits > 0;
-         words *= 2, bits = bits > 9 ? bits / 2 : bits * 4 / 9) {
+    for (long words = 512, bits = 36;; words *= 2, bits = bits > 9 ? bits / 2 : bits * 4 / 9) {
         long n = parts(width, bits) * parts(depth, words);
         if (best == 0 || n < best)
             best = n;

@@ -97,6 +97,9 @@ static void records_are_read(void **unused)
            MR_DATA_JSONL, "[a.][p>c.]");
     expect("\xEF\xBB\xBF{\"text\":\"\\u00e9\"}\r\n", MR_DATA_JSONL, "[\xC3\xA9.]");
     expect("{\"text\":\"t\",\"prompt\":\"\",\"completion\":\"c\"}", MR_DATA_JSONL, "[>c.]");
+    expect("\xEF\xBC\xA1", MR_DATA_TEXT, "[\xEF\xBC\xA1]"); // no mark, but text
+    expect("\xEF\xBB\xA1", MR_DATA_TEXT, "[\xEF\xBB\xA1]");
+    expect("\xEF\xBB", MR_DATA_TEXT, "[\xEF\xBB]");
     expect("text\n", MR_DATA_CSV, "");
     expect("text\r\na\r\nb", MR_DATA_CSV, "[a.][b.]");
     expect("\xEF\xBB\xBFn,text\n1,\"a,\"\"b\"\"\r\nc\"\n\n2,\n", MR_DATA_CSV, "[a,\"b\"\r\nc.][.]");

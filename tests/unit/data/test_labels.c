@@ -37,6 +37,7 @@ static void labels_are_sorted(void **unused)
         {{"neutral", "yes", "contra"}, {"contra", "neutral", "yes"}, {1, 2, 0}},
         {{"10", "9", "0", "1"}, {"0", "1", "9", "10"}, {3, 2, 0, 1}},
         {{"10", "9", "01", "a"}, {"01", "10", "9", "a"}, {1, 2, 0, 3}},
+        {{"9", "1234567890"}, {"1234567890", "9"}, {1, 0}}, // too long for a number
         {{"b", "c", "d", "e", "a"}, {"a", "b", "c", "d", "e"}, {1, 2, 3, 4, 0}},
     };
     struct mr_error err = {0};

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "cmodel/memory.h"
 #include "device/open.h"
 #include "device/xclbin.h"
 #include "unit/files.h"
@@ -57,6 +58,10 @@ static void buffers_are_on_the_channels_that_are_there(void **state)
     assert_refused(mr_device_alloc(dev, -1, 64, NULL, &addr, &err), MR_ERR_USAGE, &err,
                    "channel -1 of ");
     assert_refused(mr_device_alloc(dev, n, 64, NULL, &addr, &err), MR_ERR_USAGE, &err, "channel ");
+    const size_t sizes[] = {0, ((size_t)1 << MR_CHANNEL_SHIFT) + 1};
+    for (int i = 0; i < 2; i++)
+        assert_refused(mr_device_alloc(dev, 0, sizes[i], NULL, &addr, &err), MR_ERR_USAGE, &err,
+                       "on channel 0 is not possible");
     mr_device_close(dev);
 }
 

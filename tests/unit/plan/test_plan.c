@@ -456,9 +456,9 @@ static void geometry_with_a_key_twice_is_refused(void **unused)
 static void nonsense_configuration_is_refused(void **unused)
 {
     (void)unused;
-    static const char *const bad[] = {"n=3",     "n=0",           "n=32", "r=64", "t=1024",
-                                      "r=8,t=4", "r=1,pair",      "m=1",  "n=",   "n=4x",
-                                      "n=1,n=1", "pair,r=4,pair", "n=1,"};
+    static const char *const bad[] = {"n=3",     "n=0",           "n=32", "r=64",   "t=1024",
+                                      "r=8,t=4", "r=1,pair",      "m=1",  "n=",     "n=4x",
+                                      "n=1,n=1", "pair,r=4,pair", "n=1,", "pair=1", "sets"};
     struct mr_config model;
     struct mr_geometry g;
     bool pair;

@@ -430,6 +430,20 @@ static void refused_batches_change_nothing(void **unused)
     close_fixture(&f);
 }
 
+// What an index of a row can be.
+static void batches_have_an_end(void **unused)
+{
+    (void)unused;
+    struct mr_config long_ones = {.n_positions = 1 << 24};
+    const int lengths[] = {1 << 24, 1};
+    struct mr_error err = {0};
+    size_t rows;
+    check(mr_batch_check_lengths(lengths, 1, &long_ones, &rows, &err), &err);
+    assert_int_equal(rows, 1 << 24);
+    assert_int_equal(mr_batch_check_lengths(lengths, 2, &long_ones, &rows, &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "the batch has more than 16777216 tokens"));
+}
+
 static void refused_texts_change_nothing(void **unused)
 {
     (void)unused;
@@ -440,7 +454,12 @@ static void refused_texts_change_nothing(void **unused)
     int type = b.types[4];
     b.types[4] = 2;
     refuse(&f, &b.batch, MR_ERR_USAGE, "token 4 of the batch has type 2; there are 2");
+    b.types[4] = -1;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "token 4 of the batch has type -1; there are 2");
     b.types[4] = type;
+    b.batch.targets = b.tokens;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "labels in place of targets");
+    b.batch.targets = NULL;
     b.labels[1] = 3;
     refuse(&f, &b.batch, MR_ERR_USAGE, "text 1 of the batch has label 3; there are 3");
     b.labels[1] = -1;
@@ -622,6 +641,7 @@ int main(void)
         cmocka_unit_test(a_batch_is_learnt_by_heart),
         cmocka_unit_test(refused_batches_change_nothing),
         cmocka_unit_test(refused_texts_change_nothing),
+        cmocka_unit_test(batches_have_an_end),
         cmocka_unit_test(texts_do_not_see_each_other),
         cmocka_unit_test(steps_that_are_not_finite_change_no_weight),
         cmocka_unit_test(refuses_options_that_cannot_train),
