@@ -21,7 +21,7 @@ static int open_device(struct mr_device **dev, const char *device, bool check, s
                        "device '%s' cannot be checked against the C model, only a sim: device",
                        device);
     int n = snprintf(uri, sizeof uri, "%s%scheck", device, device[4] ? "," : "");
-    if (n < 0 || (size_t)n >= sizeof uri)
+    if ((size_t)n >= sizeof uri)
         return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", device);
     return mr_device_open(dev, uri, err);
 }

@@ -200,8 +200,6 @@ int mr_cpu_seq_new(struct mr_cpu *cpu, int *seq, struct mr_error *err)
     while (i < cpu->n_sequences && cpu->sequences[i].used)
         i++;
     if (i == cpu->n_sequences) {
-        if (i == INT32_MAX)
-            return mr_fail(err, MR_ERR_FIT, "too many sequences");
         struct sequence *more = reallocarray(cpu->sequences, (size_t)i + 1, sizeof *cpu->sequences);
         if (!more)
             return out_of_memory(sizeof *more, "a sequence", err);

@@ -24,8 +24,7 @@ INLINE void maxima(const float *row, size_t n, uint32_t *col_max, uint32_t *row_
             uint32_t a = mr_bits(row[i]) & 0x7FFFFFFFu;
             top = a > top ? a : top;
         }
-    if (row_max)
-        *row_max = top > *row_max ? top : *row_max;
+    *row_max = top > *row_max ? top : *row_max;
 }
 
 // mr_fscale() without branches. An exponent out of range is flushed or makes the result not finite.

@@ -10,7 +10,7 @@
 #include "common/simd.h"
 
 struct mr_row_kernels {
-    // Folds the bits of |row[i]| into col_max[i] and into *row_max (each may be NULL).
+    // Folds the bits of |row[i]| into col_max[i], which may be NULL, and into *row_max.
     void (*maxima)(const float *row, size_t n, uint32_t *col_max, uint32_t *row_max);
     // out[i] = in[i] * 2^(exp[i] + row_exp) as mr_fscale(); exp may be NULL. False if any is Inf or
     // NaN.

@@ -45,6 +45,18 @@ static void greedy_takes_the_lowest_of_equals(void **state)
     assert_int_equal(mr_sample(&greedy, x, 5, 7, scratch), 4);
 }
 
+// Where probabilities are no numbers, what is largest is taken: never something that cannot be.
+static void infinite_logits_are_taken_as_they_are(void **state)
+{
+    (void)state;
+    static const float high[] = {0, INFINITY, 1}, low[] = {-INFINITY, -INFINITY, NAN};
+    for (int i = 0; i < 20; i++) {
+        const struct mr_sampling s = {.temperature = 2, .top_k = i % 3, .top_p = 0.9F};
+        assert_int_equal(mr_sample(&s, high, 3, (uint64_t)i, scratch), 1);
+        assert_in_range(mr_sample(&s, low, 3, (uint64_t)i, scratch), 0, 1);
+    }
+}
+
 static void nan_never_wins(void **state)
 {
     (void)state;
@@ -342,6 +354,13 @@ static void refuses_bad_options(void **state)
         {.max_tokens = 1, .sampling = {.temperature = -1}},
         {.max_tokens = 1, .sampling = {.top_k = -1}},
         {.max_tokens = 1, .sampling = {.top_p = 1.5F}},
+        {.max_tokens = 1, .sampling = {.top_p = -0.5F}},
+        {.max_tokens = 1, .sampling = {.top_p = NAN}},
+        {.max_tokens = 1, .sampling = {.temperature = INFINITY}},
+        {.max_tokens = 1, .sampling = {.repetition_penalty = -1}},
+        {.max_tokens = 1, .sampling = {.repetition_penalty = INFINITY}},
+        {.max_tokens = 1, .sampling = {.frequency_penalty = -2.5F}},
+        {.max_tokens = 1, .sampling = {.presence_penalty = NAN}},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         refused(s, good, 1, &bad[i], MR_ERR_USAGE, "generation needs");
@@ -592,6 +611,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_library_says_its_version),
         cmocka_unit_test(greedy_takes_the_lowest_of_equals),
+        cmocka_unit_test(infinite_logits_are_taken_as_they_are),
         cmocka_unit_test(nan_never_wins),
         cmocka_unit_test(sampling_has_the_right_frequencies),
         cmocka_unit_test(top_k_keeps_the_k_most_probable),

@@ -549,8 +549,14 @@ static void a_state_keeps_to_its_optimizer(void **unused)
     u.dampening = 0.1;
     assert_refused(mr_trainer_apply(t, &u, &done, &err), MR_ERR_USAGE, &err, "no dampening");
     u.dampening = 0;
-    u.optimizer = MR_OPTIMIZER_ADAM;
-    assert_refused(mr_trainer_apply(t, &u, &done, &err), MR_ERR_USAGE, &err, "are SGD's");
+    for (int i = 0; i < 3; i++) {
+        const struct mr_trainer_update other = {.rate = 0.5,
+                                                .optimizer = MR_OPTIMIZER_ADAM,
+                                                .momentum = i == 0 ? 0.9 : 0,
+                                                .dampening = i == 1 ? 0.1 : 0,
+                                                .nesterov = i == 2};
+        assert_refused(mr_trainer_apply(t, &other, &done, &err), MR_ERR_USAGE, &err, "are SGD's");
+    }
     u.optimizer = MR_OPTIMIZERS;
     assert_refused(mr_trainer_apply(t, &u, &done, &err), MR_ERR_USAGE, &err, "no optimizer 3");
     u.optimizer = MR_OPTIMIZER_SGD;

@@ -135,6 +135,10 @@ static void saving_is_the_same_everywhere(void **state)
     free(ids);
     assert_refused(mr_session_seq_save(s, seq, tokens, 8, path, &err), MR_ERR_USAGE, &err,
                    "has 7 positions");
+    assert_refused(mr_session_seq_save(s, seq, tokens, 0, path, &err), MR_ERR_USAGE, &err,
+                   "0 cannot be saved");
+    assert_refused(mr_session_seq_save(s, 5, tokens, 1, path, &err), MR_ERR_USAGE, &err,
+                   "sequence 5 has -1 positions");
     assert_refused(mr_session_seq_load(s, 5, path, &ids, &count, &err), MR_ERR_USAGE, &err,
                    "no sequence 5");
     mr_session_close(s);

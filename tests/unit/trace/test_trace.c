@@ -344,6 +344,30 @@ static int count(const char *text, const char *words)
     return n;
 }
 
+// As many as neighbours need to differ, at 300 MHz.
+static void microseconds_have_the_digits_they_need(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t cycles;
+        const char *text;
+    } rows[] = {{100, ">0.03</text>"}, {1000, ">0.3</text>"}, {100000, ">33</text>"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mr_trace t;
+        char *text = NULL;
+        size_t size = 0;
+        setup_trace(&t, 1, 0);
+        fill(&t, rows[i].cycles, 3);
+        FILE *f = open_memstream(&text, &size);
+        assert_non_null(f);
+        assert_int_equal(mr_trace_svg(&t, "t", f, &err), 0);
+        assert_int_equal(fclose(f), 0);
+        assert_non_null(strstr(text, rows[i].text));
+        free(text);
+        mr_trace_free(&t);
+    }
+}
+
 // The save file begins where it is told, names the waves beside it and has a group for each
 // channel.
 static void the_view_of_the_waves_has_all_channels(void **state)
@@ -375,10 +399,13 @@ static void full_disk_is_reported(void **state)
     struct mr_trace t;
     setup_trace(&t, 1, 5);
     fill(&t, 5000, 9);
-    for (int svg = 0; svg < 2; svg++) {
+    for (int i = 0; i < 4; i++) { // at once, and when the buffer is full
         FILE *f = fopen("/dev/full", "w");
         assert_non_null(f);
-        assert_int_equal((svg ? mr_trace_svg : mr_trace_json)(&t, "t", f, &err), MR_ERR_IO);
+        if (i % 2)
+            setbuf(f, NULL);
+        assert_int_equal((i / 2 ? mr_trace_svg : mr_trace_json)(&t, "t", f, &err), MR_ERR_IO);
+        assert_non_null(strstr(err.text, "cannot be written: No space left on device"));
         fclose(f);
     }
     FILE *f = fopen("/dev/full", "w");
@@ -401,6 +428,7 @@ int main(void)
         cmocka_unit_test(bins_stay_few_and_keep_their_sums),
         cmocka_unit_test(the_picture_is_well_formed_and_small),
         cmocka_unit_test(the_view_of_the_waves_has_all_channels),
+        cmocka_unit_test(microseconds_have_the_digits_they_need),
         cmocka_unit_test(full_disk_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
