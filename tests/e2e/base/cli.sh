@@ -96,6 +96,10 @@ exits info_shows_pytorch_shards 0 '' info tests/fixtures/torch/bf16-sharded
 ok info_counts_the_shards grep -q 'PyTorch, 3 files' "$work/out"
 exits info_shows_a_packed_file 0 '' info tests/fixtures/packed/v1.mill
 ok info_shows_the_version grep -q '88512 bytes), version 1' "$work/out"
+exits info_shows_smoothing 0 '' info "$work/demo.mill"
+ok info_shows_millions_and_smoothing bash -c "grep -q '4.2 million parameters (packed file)' '$work/out' && grep -qxF '  weights mxint8, smoothed; a token reads' '$work/out'"
+exits info_shows_mxfp4 0 '' info synthetic:gptj-6b --format mxfp4 -q
+ok info_shows_mxfp4_and_gigabytes bash -c "grep -qxF '  weights mxfp4 (head mxint8); a token reads' '$work/out' && grep -qE ' weights +[0-9]\.[0-9] GB ' '$work/out'"
 exits info_refuses_adapters_by_name 3 'LoRA' info "$work/adapter"
 ok json_of_devices is_json devices --json
 ok json_of_pack is_json pack $demo "$work/again.mill" --json

@@ -128,6 +128,9 @@ echo "the" >>"$work/firsts"
 ok refuses_a_text_without_its_pair refused 3 'seconds has fewer lines' classify "$work/labels" -f "$work/firsts" --pair-file "$work/seconds"
 ok refuses_a_pair_without_its_text refused 3 'firsts has more lines' classify "$work/labels" -f "$work/seconds" --pair-file "$work/firsts"
 ok refuses_one_input_for_texts_and_pairs refused 2 'name a file' classify "$work/labels" --pair-file -
+ok refuses_one_input_that_is_named_twice refused 2 'name a file' classify "$work/labels" -f - --pair-file -
+ok refuses_pairs_of_no_texts refused 3 'seconds has more lines than standard input' classify "$work/labels" --pair-file "$work/seconds"
+ok refuses_texts_of_no_pairs refused 3 'standard input has fewer lines than' classify "$work/labels" -f "$work/seconds" --pair-file -
 ok refuses_pairs_of_one_text refused 2 'pair-file goes with' classify "$work/labels" the --pair-file "$work/seconds"
 ok each_token_has_its_label bash -c "'$millrace' classify '$work/tags' 'the the' | cut -d' ' -f3 | tr '\n' ' ' | grep -qxF '[CLS] the the [SEP] '"
 ok each_token_is_in_json bash -c "'$millrace' classify '$work/tags' 'the the' --json | grep -o '\"token\":\"[^\"]*\"' | cut -d: -f2 | tr -d '\n' | grep -qxF '\"[CLS]\"\"the\"\"the\"\"[SEP]\"'"
@@ -139,6 +142,11 @@ ok several_labels_of_each_token bash -c "'$millrace' classify '$work/tags' 'the 
 "$millrace" info "$work/labels" >"$work/info" 2>"$work/err"
 ok info_of_an_encoder test $? = 0 -a ! -s "$work/err"
 ok info_has_its_labels grep -qxF '  classify   3 labels a text: no, maybe, yes' "$work/info"
+encoder single BertForSequenceClassification ',"id2label":{"0":"only"}'
+encoder ten BertForTokenClassification ',"id2label":{"0":"a","1":"b","2":"c","3":"d","4":"e","5":"f","6":"g","7":"h","8":"i","9":"j"}'
+ok info_of_one_label bash -c "'$millrace' info '$work/single' | grep -qxF '  classify   1 label a text: only'"
+ok info_of_many_labels bash -c "'$millrace' info '$work/ten' | grep -qxF '  classify   10 labels a token: a, b, c, d, e, f, g, h, ...'"
+ok info_of_pooling bash -c "'$millrace' info '$work/st' | grep -qxF '  embed      pooling cls' && '$millrace' info '$work/plain' | grep -qxF '  embed      pooling mean'"
 ok info_of_masked_words bash -c "'$millrace' info '$work/words' | grep -q '^  fill-mask '"
 ok info_of_labels_of_tokens bash -c "'$millrace' info '$work/tags' --json | grep -q '\"labels_tokens\": *true'"
 

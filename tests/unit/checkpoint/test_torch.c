@@ -378,6 +378,15 @@ static void refuses_hostile_pickles(void **state)
         {BYTES("\x80\x02NQ."), MR_ERR_FORMAT, "persistent id"},
         {BYTES("\x80\x02)NR."), MR_ERR_FORMAT, "no function"},
         {BYTES("\x80\x02"
+               "ccollections\nOrderedDict\nNR."),
+         MR_ERR_FORMAT, "no function"},
+        {BYTES("\x80\x02"
+               "ctorch._utils\n_rebuild_parameter\nN\x85R."),
+         MR_ERR_FORMAT, "without a tensor"},
+        {BYTES("\x80\x02Nq\0h\0\x86."), MR_ERR_UNSUPPORTED, "holds a tuple"},
+        {BYTES("\x80\x02](NNe."), MR_ERR_UNSUPPORTED, "holds a list"},
+        {BYTES("\x80\x04\x8c\2osN\x93."), MR_ERR_FORMAT, "name that is no string"},
+        {BYTES("\x80\x02"
                "ctorch\nFloatStorage\n)R."),
          MR_ERR_FORMAT, "no function"},
         {BYTES("\x80\x02"
@@ -442,6 +451,73 @@ static void refuses_negated_views(void **state)
     struct mr_weights t = open_file(write_pickle(&pickle));
     expect_values(mr_tensors_find(&t.tensors, "x"), values, FLOATS);
     mr_weights_close(&t);
+}
+
+// How torch.save describes a tensor, and each part of that in another way.
+static void reads_tensors_as_torch_writes_them(void **state)
+{
+    (void)state;
+#define WORD        "X\7\0\0\0storage"
+#define FLOATS_TYPE "ctorch\nFloatStorage\n"
+#define KEY                                                                                        \
+    "X\1\0\0\0"                                                                                    \
+    "0"
+#define CPU                       "X\3\0\0\0cpu"
+#define ID(word, type, key, more) "(" word type key more "tQ"
+#define STORAGE                   ID(WORD, FLOATS_TYPE, KEY, CPU "K\x0c")
+#define OF(version, arguments)                                                                     \
+    BYTES("\x80\x02}X\1\0\0\0xctorch._utils\n_rebuild_tensor" version "\n(" arguments "tRs.")
+#define DESCRIBED(storage, layout) OF("_v2", storage layout "\x89}")
+#define LAYOUT                     "K\0K\x0c\x85K\1\x85"
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *words; // NULL: that is fine
+    } cases[] = {
+        {DESCRIBED(STORAGE, LAYOUT), NULL},
+        {OF("", STORAGE LAYOUT), NULL},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU "J\x0c\0\0\0"), LAYOUT), NULL},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU "K\x0cN"), LAYOUT), NULL},
+        {OF("_v3",
+            ID(WORD, "ctorch\nUntypedStorage\n", KEY, CPU "K\x30") LAYOUT "\x89}ctorch\nfloat32\n"),
+         NULL},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU), LAYOUT), "persistent id"},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU "K\x0cNN"), LAYOUT), "persistent id"},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU "K\x0cK\1"), LAYOUT), "persistent id"},
+        {DESCRIBED(ID("K\1", FLOATS_TYPE, KEY, CPU "K\x0c"), LAYOUT), "persistent id"},
+        {DESCRIBED(ID("X\7\0\0\0storagf", FLOATS_TYPE, KEY, CPU "K\x0c"), LAYOUT), "persistent id"},
+        {DESCRIBED(ID(WORD, CPU, KEY, CPU "K\x0c"), LAYOUT), "persistent id"},
+        {DESCRIBED(ID(WORD, "ctorch\nfloat32\n", KEY, CPU "K\x0c"), LAYOUT), "persistent id"},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE, "K\0", CPU "K\x0c"), LAYOUT), "persistent id"},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE,
+                      "X\x15\0\0\0"
+                      "000000000000000000000",
+                      CPU "K\x0c"),
+                   LAYOUT),
+         "persistent id"},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, "K\0K\x0c"), LAYOUT), "persistent id"},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU CPU), LAYOUT), "persistent id"},
+        {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU "J\xff\xff\xff\xff"), LAYOUT), "persistent id"},
+        {OF("_v2", STORAGE "K\0K\x0c\x85"), "not described"},
+        {DESCRIBED("N", LAYOUT), "not described"},
+        {DESCRIBED(STORAGE, CPU "K\x0c\x85K\1\x85"), "not described"},
+        {DESCRIBED(STORAGE, "K\0]K\1\x85"), "not described"},
+        {DESCRIBED(STORAGE, "K\0" CPU "\x85K\1\x85"), "not described"},
+        {DESCRIBED(STORAGE, "K\0K\x0c\x85K\1K\1\x86"), "not described"},
+        {DESCRIBED(STORAGE, "K\0(K\1K\1K\1K\1K\1K\1K\1K\1K\1tK\1\x85"), "not described"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_buf pickle = {0};
+        put(&pickle, cases[i].bytes, cases[i].size);
+        const char *path = write_pickle(&pickle);
+        if (cases[i].words) {
+            refuse_file(path, MR_ERR_FORMAT, cases[i].words);
+            continue;
+        }
+        struct mr_weights t = open_file(path);
+        expect_values(mr_tensors_find(&t.tensors, "x"), values, FLOATS);
+        mr_weights_close(&t);
+    }
 }
 
 static void refuse_repeated(const char *begin, const char *unit, size_t unit_size, size_t times,
@@ -638,6 +714,7 @@ int main(void)
         cmocka_unit_test(refuses_duplicate_torch_tensor),
         cmocka_unit_test(refuses_hostile_pickles),
         cmocka_unit_test(refuses_negated_views),
+        cmocka_unit_test(reads_tensors_as_torch_writes_them),
         cmocka_unit_test(refuses_pickles_that_grow),
         cmocka_unit_test(refuses_hostile_archives),
         cmocka_unit_test(survives_damaged_torch_files),

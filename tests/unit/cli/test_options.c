@@ -244,7 +244,8 @@ static void refuses_its_errors(const struct cli_command *cmd, const struct cli_o
     if (o->kind == CLI_OUTPUT)
         refused(cmd, 2, (const char *[]){name, "-"}, name, "standard output");
     if (o->kind == CLI_ESCAPED || o->kind == CLI_TEXTS)
-        refused(cmd, 2, (const char *[]){name, "\\q"}, name, "backslash");
+        for (int i = 0; i < 2; i++)
+            refused(cmd, 2, (const char *[]){name, i ? "\\q" : "a\\"}, name, "backslash");
     if (o->kind == CLI_LIST)
         refused(cmd, 2, (const char *[]){name, "1,,2"}, "''", "whole number");
 }
@@ -426,10 +427,10 @@ static void defaults_and_values_arrive(void **state)
                 v->count == 1 && v->list[0] == 7 && v->flag && v->flag_given);
     free(v);
     o = parsed(&own, 6,
-               (const char *[]){"--stop=a\\n", "--stop", "b", "there", "x\\ty", "--word=two"});
+               (const char *[]){"--stop=a\\n\\\\", "--stop", "b", "there", "x\\ty", "--word=two"});
     v = o.args;
     assert_true(o.goes_on && v->texts == 2);
-    assert_string_equal(v->stop[0], "a\n");
+    assert_string_equal(v->stop[0], "a\n\\");
     assert_string_equal(v->stop[1], "b");
     assert_string_equal(v->path, "there"); // arguments, in their order
     assert_string_equal(v->text, "x\ty");
