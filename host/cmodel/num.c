@@ -92,14 +92,10 @@ uint32_t mr_exp2_u16(float d)
     uint32_t u = mr_bits(d), e = mr_expo(d), n = 0;
     if (e >= 110) { // below 2^-17 d rounds to 0
         uint64_t sig = (u & 0x7FFFFFu) | 0x800000u;
-        int sh = 134 - (int)e; // d * 2^16 = sig * 2^(e-150+16)
-        if (sh <= 0) {
-            n = (uint32_t)(sig << -sh);
-        } else {
-            n = (uint32_t)(sig >> sh);
-            uint64_t half = (uint64_t)1 << (sh - 1), rest = sig & (2 * half - 1);
-            n += rest > half || (rest == half && (n & 1));
-        }
+        int sh = 134 - (int)e; // d * 2^16 = sig * 2^(e-150+16); below 17 it is 3 or more
+        n = (uint32_t)(sig >> sh);
+        uint64_t half = (uint64_t)1 << (sh - 1), rest = sig & (2 * half - 1);
+        n += rest > half || (rest == half && (n & 1));
     }
     uint32_t whole = n >> 16, i = (n >> 10) & 63u, t = n & 1023u;
     uint32_t y = mr_table_exp2_value[i] - ((mr_table_exp2_drop[i] * t) >> 10); // u16.4

@@ -15,7 +15,9 @@ int mr_machine_fetch_rows(struct mr_machine *m, const uint32_t *cmd)
     bool second = mr_field(cmd, MR_F_FETCH_ROWS_ROW), add = mr_field(cmd, MR_F_FETCH_ROWS_ADD);
     const uint8_t *from =
         rows_window(m, mr_field(cmd, MR_F_FETCH_ROWS_OFF), (uint64_t)m->n_rows * beats, false);
-    for (int i = 0; i < m->n_rows && from; i++, from += beats * BEAT) {
+    if (!from)
+        return MR_ERR_DEVICE;
+    for (int i = 0; i < m->n_rows; i++, from += beats * BEAT) {
         float *row = row_at(m, second, i);
         const float *values = (const float *)(const void *)from;
         if (add)
@@ -23,7 +25,7 @@ int mr_machine_fetch_rows(struct mr_machine *m, const uint32_t *cmd)
         else
             memcpy(row, values, beats * BEAT);
     }
-    return from ? 0 : MR_ERR_DEVICE;
+    return 0;
 }
 
 int mr_machine_save_rows(struct mr_machine *m, const uint32_t *cmd)
@@ -31,9 +33,11 @@ int mr_machine_save_rows(struct mr_machine *m, const uint32_t *cmd)
     uint64_t beats = mr_field(cmd, MR_F_SAVE_ROWS_BEATS);
     uint8_t *to =
         rows_window(m, mr_field(cmd, MR_F_SAVE_ROWS_OFF), (uint64_t)m->n_rows * beats, true);
-    for (int i = 0; i < m->n_rows && to; i++, to += beats * BEAT)
+    if (!to)
+        return MR_ERR_DEVICE;
+    for (int i = 0; i < m->n_rows; i++, to += beats * BEAT)
         memcpy(to, row_at(m, mr_field(cmd, MR_F_SAVE_ROWS_ROW), i), beats * BEAT);
-    return to ? 0 : MR_ERR_DEVICE;
+    return 0;
 }
 
 // ---- MOVE_ROWS ---------------------------------------------------------------------------------

@@ -224,6 +224,53 @@ static void fp32_follows_ieee_with_flush(void **unused)
     }
 }
 
+static void the_larger_of_two_is_positive_zero_or_nan(void **unused)
+{
+    (void)unused;
+    static const float rows[][3] = {
+        {-0.0F, 0.0F, 0.0F}, {0.0F, -0.0F, 0.0F},   {-0.0F, -0.0F, -0.0F},   {-1, -2, -1},
+        {1, 2, 2},           {1e-40F, -0.0F, 0.0F}, {-1, INFINITY, INFINITY}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(mr_bits(mr_fmax(rows[i][0], rows[i][1])), mr_bits(rows[i][2]));
+    assert_true(isnan(mr_fmax(NAN, 1)) && isnan(mr_fmax(1, NAN)));
+}
+
+static void powers_of_two_flush_and_overflow(void **unused)
+{
+    (void)unused;
+    static const struct {
+        float a;
+        int k;
+        float want;
+    } rows[] = {
+        {0, 5, 0},           {-0.0F, 5, -0.0F},    {INFINITY, -5, INFINITY},  {1, 127, 0x1p127F},
+        {1, 128, INFINITY},  {-1, 300, -INFINITY}, {1.5F, -126, 0x1.8p-126F}, {1.5F, -127, 0},
+        {-1.5F, -300, -0.0F}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(mr_bits(mr_fscale(rows[i].a, rows[i].k)), mr_bits(rows[i].want));
+    static const struct {
+        bool neg;
+        uint64_t high, low;
+        int e;
+        float want;
+    } wide[] = {{true, 0, 0, 7, 0},
+                {false, 0, 1, -126, 0x1p-126F},
+                {false, 0, 1, -127, 0},
+                {true, 0, 1, -127, -0.0F},
+                {false, 0, 1, 128, INFINITY},
+                {true, 1, 0, 64, -INFINITY},
+                {false, 1, 0, 63, 0x1p127F},
+                {false, 0, 0x1FFFFFF, 0, 0x1p25F}, // rounds up to the next power
+                {false, 0, 0x1000001, 0, 0x1p24F}, // a tie, to even
+                {false, 0, 0x1000003, 0, 0x1.000004p24F},
+                {false, UINT64_C(1) << 62, 1, 0, 0x1p126F}};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        unsigned __int128 mag = (unsigned __int128)wide[i].high << 64 | wide[i].low;
+        assert_int_equal(mr_bits(mr_u128_to_f32(wide[i].neg, mag, wide[i].e)),
+                         mr_bits(wide[i].want));
+    }
+}
+
 static void accumulator_is_converted_with_one_rounding(void **unused)
 {
     (void)unused;
@@ -415,6 +462,8 @@ int main(void)
         cmocka_unit_test(mxfp4_marks_zero_inf_and_nan),
         cmocka_unit_test(mxfp4_stays_finite),
         cmocka_unit_test(fp32_follows_ieee_with_flush),
+        cmocka_unit_test(the_larger_of_two_is_positive_zero_or_nan),
+        cmocka_unit_test(powers_of_two_flush_and_overflow),
         cmocka_unit_test(accumulator_is_converted_with_one_rounding),
         cmocka_unit_test(alignment_floors),
         cmocka_unit_test(alignment_of_gradients_rounds_to_even),
