@@ -124,8 +124,7 @@ static void body(const struct cli_command *cmd)
         printf(".SH DESCRIPTION\n");
         lines(cmd->about, ".PP\n");
     }
-    if (cmd->options->name)
-        printf(".SH OPTIONS\n");
+    printf(".SH OPTIONS\n");
     for (const struct cli_option *o = cmd->options; o->name; o++)
         entry(o);
     if (cmd->notes) {

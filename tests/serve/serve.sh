@@ -517,6 +517,8 @@ says() { # ARGUMENTS...: the line of a server, which is ended
 }
 ok the_default_device_gives_text_soon test "$(says "$work/demo.mill")" = \
     "millrace: serving demo (mxint8, 512 positions, 8 texts at a time, model:sim)"
+ok the_name_is_that_of_the_directory test "$(says models/demo/ --format mxfp4)" = \
+    "millrace: serving demo (mxfp4, 512 positions, 8 texts at a time, model:sim)"
 ok the_reference_serves_fp32 test "$(says models/demo -d cpu: --max-seqs 1)" = \
     "millrace: serving demo (fp32, 512 positions, 1 text at a time, cpu:)"
 # A template that begins with the message has no string that ends a reply.

@@ -104,8 +104,7 @@ void help_print(const struct cli_command *cmd)
         print_text(cmd->about);
     for (const struct cli_option *o = cmd->options; o->name; o++)
         print_option(o);
-    if (cmd->options->name)
-        putchar('\n');
+    putchar('\n');
     if (cmd->notes)
         print_text(cmd->notes);
     printf("example%s:\n", strchr(cmd->examples, '\n') ? "s" : "");

@@ -37,9 +37,11 @@ static bool is_key(const char *word, char *key, size_t size)
 {
     static const char *const sections[] = {"train_input.", "eval_input.", "model.",
                                            "optimizer.",   "runconfig.",  "trainer."};
+    if (strncmp(word, "--", 2) != 0)
+        return false;
     const char *name = word + 2;
     int n = (int)strcspn(name, "=");
-    if (strncmp(word, "--", 2) != 0 || n == 0)
+    if (n == 0)
         return false;
     (void)snprintf(key, size, "%.*s", n, name);
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)

@@ -62,8 +62,11 @@ exits data_labels_not_utf8 3 'is not of 1 to 63 bytes of UTF-8' data "$work/plai
 exits data_labels_too_long 3 '--sequence 65: the model reads 64 tokens' data "$work/plain" "$work/a.tsv" $x --sequence 65
 exits data_labels_too_short 3 '2 tokens are too few for any text' data "$work/plain" "$work/a.tsv" $x --sequence 2
 exits data_labels_with_overlap 2 '--overlap is for windows of a text' data "$work/plain" "$work/a.tsv" $x --overlap 2
+exits data_labels_with_positions 2 '--n-positions is for windows of a text' data "$work/plain" "$work/a.tsv" $x --n-positions 32
 exits data_labels_twice 3 "label 'a' is there twice" data "$work/plain" "$work/a.tsv" $x --labels a,a
 exits data_labels_of_a_decoder 2 '--labels is for the texts of an encoder' data models/demo "$work/a.tsv" $x --labels a,b
+exits data_pairs_of_a_decoder 2 '--pair-field is for the texts of an encoder' data models/demo "$work/a.tsv" $x --pair-field b
+exits data_label_field_of_a_decoder 2 '--label-field is for the texts of an encoder' data models/demo "$work/a.tsv" $x --label-field b
 exits train_of_labels 3 "has texts with labels, which an encoder's classifier learns" train models/demo --data "$work/a.tsv.h5" -o "$work/x" --steps 1
 ok nothing_is_left test ! -e "$work/x.h5"
 done_testing

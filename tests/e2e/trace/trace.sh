@@ -84,6 +84,7 @@ exits trace_of_training_of_a_device_without_it 2 "sim: cannot train; with ',trai
 exits trace_of_training_with_too_few_rows 3 'tiny has 8 rows; training needs 32 at a time, which tinyt has$' trace $demo --train 40 -d model:tiny
 exits trace_of_training_beyond_the_positions 2 'sequence of 600; the model has 512' trace $demo --train 600 -d model:tinyt
 exits trace_of_training_of_no_layer 2 'layer 5: the model has layers 0..3' trace $demo --train 40 -d model:tinyt --layer 5
+exits trace_of_a_list_to_a_cycle 2 'lists programs; a timeline needs -d sim:sim,train' trace $demo --train 40 -d model:tinyt --to 9
 exits trace_of_a_list_as_a_picture 2 'lists programs; a timeline needs -d sim:sim,train' trace $demo --train 40 -d model:tinyt --svg "$work/t.svg"
 exits trace_of_training_on_the_cpu 2 "draws what sim: does, or lists the programs of model:, not 'cpu:'" trace $demo --train 40 -d cpu:
 
@@ -144,6 +145,7 @@ exits trace_decode_and_prefill 2 'exclude' trace $demo --decode 1 --prefill 2
 exits trace_of_more_than_a_run 2 'more than the 128' trace $demo --prefill 129
 exits trace_position_beyond_the_model 2 '512 positions' trace $demo --decode 512
 exits trace_waves_without_a_window 2 '\-\-fst needs' trace $demo --fst "$work/w.fst"
+exits trace_waves_without_an_end 2 '\-\-fst needs' trace $demo --fst "$work/w.fst" --from 5
 exits trace_waves_of_too_much 2 'at most 100000' trace $demo --fst "$work/w.fst" --from 0 --to 100001
 # A copy of the program where no simulated device lies near.
 mkdir -p "$work/a/b/c" && cp "$millrace" "$work/a/b/c/millrace"

@@ -66,6 +66,8 @@ static void white_space_at_the_end(void **state)
                  {"a\xe2\x80\x8b", 4},                                     // U+200B is none
                  {"a\xc3\xa9", 3},
                  {"a\xa0", 2}, // no UTF-8
+                 {"\xa0", 1},
+                 {"a\x85\x85\x85\x85\x85", 6},
                  {"a\x08", 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(eval_rstrip(cases[i].text, strlen(cases[i].text)), cases[i].stays);

@@ -14,6 +14,7 @@
 #include "cli/base/help.h"
 #include "cli/base/parse.h"
 #include "cli/base/shared_options.h"
+#include "cli/train/args.h"
 #include "common/suggest.h"
 
 enum { OUTPUT = 8192 };
@@ -556,6 +557,48 @@ static void suggestions(void **state)
     assert_string_equal(meant(""), "");
 }
 
+// ---- keys of a configuration on the command line
+// -------------------------------------------------
+
+// What `millrace train` makes of its words when one of them is a configuration.
+static void keys_become_settings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[4], *become;
+    } cases[] = {
+        {{"p.yaml"}, " --config p.yaml"},
+        {{"p.yml"}, " --config p.yml"},
+        {{"-p.yaml", "p.txt"}, " -p.yaml p.txt"},
+        {{"-o", "out.yaml", "p.yaml"}, " -o out.yaml --config p.yaml"}, // a value is none
+        {{"--output", "out.yaml", "p.yaml"}, " --output out.yaml --config p.yaml"},
+        {{"-oout", "p.yaml"}, " -oout --config p.yaml"},
+        {{"-", "p.yaml"}, " - --config p.yaml"},
+        {{"--json", "p.yaml"}, " --json --config p.yaml"},
+        {{"p.yaml", "--optimizer.eps", "1e-8"}, " --config p.yaml --set optimizer.eps=1e-8"},
+        {{"--num_steps=5", "p.yaml"}, " --set runconfig.num_steps=5 --config p.yaml"},
+        {{"p.yaml", "--lr=1"}, " --config p.yaml --lr=1"}, // an option
+        {{"p.yaml", "--nonesuch=1"}, " --config p.yaml --nonesuch=1"},
+        {{"p.yaml", "--optimizer.eps"}, " --config p.yaml --optimizer.eps"}, // no value
+        {{"p.yaml", "--=1", "--"}, " --config p.yaml --=1 --"},
+        {{"model", "--optimizer.eps=1"}, " model --optimizer.eps=1"}, // no configuration
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct train_args args = {0};
+        char *argv[6] = {"train"}, text[200] = "";
+        for (int k = 0; k < 4; k++)
+            argv[k + 1] = (char *)(uintptr_t)cases[i].words[k];
+        char **words = train_words(&args, argv);
+        assert_non_null(words);
+        assert_ptr_equal(args.argv, argv);
+        assert_string_equal(words[0], "train");
+        for (int k = 1; words[k]; k++)
+            (void)snprintf(text + strlen(text), sizeof text - strlen(text), " %s", words[k]);
+        assert_string_equal(text, cases[i].become);
+        free(words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -569,6 +612,7 @@ int main(void)
         cmocka_unit_test(a_key_is_not_shown),
         cmocka_unit_test(distances),
         cmocka_unit_test(suggestions),
+        cmocka_unit_test(keys_become_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
