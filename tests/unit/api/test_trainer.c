@@ -584,8 +584,10 @@ static void patterns_freeze_by_name(void **unused)
 {
     (void)unused;
     static const char *const freeze[] = {"*", "!transformer.h.1.ln_?.*", NULL},
-                             *const none[] = {"transformer.h.7.*", NULL};
+                             *const none[] = {"transformer.h.7.*", NULL},
+                             *const without_first[] = {"*", "!h.1.*", NULL};
     const struct mr_trainer_options o = {.freeze = freeze}, wrong = {.freeze = none},
+                                    short_ones = {.freeze = without_first},
                                     wrong_too = {.no_decay = none};
     struct mr_error err = {0};
     struct mr_trainer *t = open_new("frozen");
@@ -593,6 +595,8 @@ static void patterns_freeze_by_name(void **unused)
     mr_trainer_close(t);
     assert_refused(mr_trainer_check(MODEL, "model:tinyt", &wrong, &err), MR_ERR_USAGE, &err,
                    "freeze 'transformer.h.7.*': no tensor has such a name; the last one is");
+    assert_refused(mr_trainer_check(MODEL, "model:tinyt", &short_ones, &err), MR_ERR_USAGE, &err,
+                   "freeze '!h.1.*': no tensor has such a name; did you mean '!*.h.1.*', which");
     assert_refused(mr_trainer_open(&t, files_path("frozen"), "model:tinyt", &wrong_too, &err),
                    MR_ERR_USAGE, &err, "no decay 'transformer.h.7.*'");
     check(mr_trainer_open(&t, files_path("frozen"), "model:tinyt", &o, &err), &err);
