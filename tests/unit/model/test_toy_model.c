@@ -509,6 +509,20 @@ static void refuses_descriptions_that_contradict_themselves(void **state)
     assert_null(mr_arch_find("other"));
 }
 
+// Nothing is asked for by naming what is there, though learned positions cannot be more.
+static void positions_may_be_named(void **state)
+{
+    (void)state;
+    struct mr_config c = shape;
+    struct mr_error err = {0};
+    check(mr_config_set_positions(&c, c.n_positions, &err), &err);
+    check(mr_config_set_positions(&c, 0, &err), &err);
+    assert_refused(mr_config_set_positions(&c, 41, &err), MR_ERR_USAGE, &err,
+                   "n_positions 41: Toy has learned positions (toy.wpe), so the model has 40");
+    assert_int_equal(c.n_positions, 40);
+    assert_false(mr_config_to_train(&c).learns_labels); // nor are there labels
+}
+
 #define LONG_NAME    "a.name.of.one.and.forty.characters.and.no."
 #define LINEAR(a, b) MR_LINEAR, "m", "m", .from = (a), .to = (b)
 
@@ -754,6 +768,7 @@ int main(void)
         cmocka_unit_test(smoothing_scales_biases_with_their_matrices),
         cmocka_unit_test(refuses_tables_of_different_types),
         cmocka_unit_test(refuses_descriptions_that_contradict_themselves),
+        cmocka_unit_test(positions_may_be_named),
         cmocka_unit_test(refuses_an_item_that_does_not_fit),
         cmocka_unit_test(refuses_parts_that_do_not_match),
         cmocka_unit_test(refuses_tables_and_ends_that_do_not_fit),
