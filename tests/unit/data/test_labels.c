@@ -372,7 +372,8 @@ static void batches_have_types_and_labels(void **unused)
     mr_file_unmap(&vocab);
     check(mr_encoder_open(&encoder, dir, NULL, NULL, &err), &err);
     assert_null(mr_encoder_label(encoder, -1));
-    assert_null(mr_encoder_label(encoder, 0)); // a BertModel has none
+    assert_string_equal(mr_encoder_label(encoder, 1), "LABEL_1"); // as transformers calls it
+    assert_null(mr_encoder_label(encoder, 2));
     write_file(NULL, 12);
     assert_refused(train_data_open_texts(&d, encoder, 2, paths, 1, 0.25, 5, &err), MR_ERR_FIT, &err,
                    "another tokenizer");
