@@ -429,6 +429,8 @@ exits unpack_without_a_name 2 'name of the directory' unpack "$work/demo.mill"
 exits pack_without_a_name 2 'name of the packed file' pack $demo
 exits pack_where_nothing_can_be_written 3 'No such file' pack $demo "$work/none/x.mill"
 exits format_of_a_packed_file_is_fixed 2 '\-\-format is for Hugging Face directories.*it is mxint8' info "$work/demo.mill" --format mxfp4
+exits format_of_an_mxfp4_file_is_fixed 2 '\-\-format is for Hugging Face directories.*it is mxfp4' info "$work/fp4.mill" --format mxint8
+exits no_smoothing_where_there_is_none 0 '' info "$work/fp4.mill" --no-smoothing
 exits format_that_a_packed_file_has 0 '' info "$work/demo.mill" --format mxint8
 exits smoothing_of_a_packed_file_is_fixed 2 '\-\-no-smoothing is for' info "$work/demo.mill" --no-smoothing
 exits adapter_of_a_packed_file 2 '\-\-adapter is for' generate -m "$work/demo.mill" -d model: -p x --adapter "$work/adapter"

@@ -75,6 +75,7 @@ encoder longer BertModel "$none" 128
 "$millrace" data "$work/longer" "$work/films.tsv" -o "$work/long.h5" --text-field sentence --labels no,yes --sequence 80 -q || exit 1
 exits train_encoder_of_texts_beyond_it 3 'long.h5: has texts of up to 80 tokens; the model has 64 positions' train "$work/plain" --data "$work/long.h5" $x
 exits train_encoder_of_windows 3 'windows.h5: ' train "$work/plain" --data "$work/windows.h5" $x
+exits train_encoder_positions 2 'are not for encoders' train "$work/plain" --data "$work/films.h5" $x --n-positions 32
 exits train_encoder_lora 2 'are not for encoders' train "$work/plain" --data "$work/films.h5" $x --lora r=2
 "$millrace" data "$work/plain" "$work/films.tsv" -o "$work/other.h5" --text-field sentence --labels bad,good --sequence 24 >"$work/out"
 exits train_encoder_other_held_labels 3 'has other labels than' train "$work/plain" --data "$work/films.h5" --heldout-data "$work/other.h5" $x

@@ -767,6 +767,47 @@ static void refuses_other_kinds_of_tokenizer(void **state)
         "post-processor");
 }
 
+// What files say that asks for nothing.
+static void settings_that_are_not_used(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *part, *key, *value;
+    } cases[] = {
+        {NULL, "normalizer", "null"},
+        {NULL, "decoder", "null"},
+        {NULL, "post_processor", "null"},
+        {NULL, "post_processor", "{\"type\": \"ByteLevel\"}"},
+        {NULL, "post_processor",
+         "{\"type\": \"TemplateProcessing\", \"single\": [{\"Sequence\": {\"id\": \"A\"}}]}"},
+        {"model", "type", "null"},
+        {"model", "dropout", "null"},
+        {"model", "dropout", "0.0"},
+        {"model", "dropout", "0"},
+        {"model", "continuing_subword_prefix", "\"\""},
+        {"model", "byte_fallback", "null"},
+        {"model", "byte_fallback", "false"},
+    };
+    static const char text[] = "ab abc vwxy";
+    struct mr_tokens plain = {0};
+    struct mr_tokenizer *t = open_tokenizer(write_tokenizer(hand_made()));
+    encode(t, text, sizeof text - 1, &plain);
+    mr_tokenizer_close(t);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_tokens tokens = {0};
+        json_t *root = hand_made(), *value = json_loads(cases[i].value, JSON_DECODE_ANY, NULL);
+        json_t *object = cases[i].part ? json_object_get(root, cases[i].part) : root;
+        assert_int_equal(json_object_set_new(object, cases[i].key, value), 0);
+        t = open_tokenizer(write_tokenizer(root));
+        encode(t, text, sizeof text - 1, &tokens);
+        assert_int_equal(tokens.count, plain.count);
+        assert_memory_equal(tokens.ids, plain.ids, plain.count * sizeof *plain.ids);
+        mr_tokens_free(&tokens);
+        mr_tokenizer_close(t);
+    }
+    mr_tokens_free(&plain);
+}
+
 static void refuses_bad_vocabulary(void **state)
 {
     (void)state;
@@ -872,10 +913,25 @@ static void refuses_bad_merges_file(void **state)
         (void)files_write_text("merges.txt", files[i]);
         refuse_path(files_dir, MR_ERR_FORMAT, "merges.txt: merge");
     }
-    (void)files_write_text("merges.txt", "#version: 0.2\r\na b\r\nb c"); // that is fine
-    struct mr_tokenizer *t = open_tokenizer(files_dir);
-    check_ids(t, "abc", 2, (int32_t[]){256, 'c'});
-    mr_tokenizer_close(t);
+    struct mr_error err = {0};
+    struct mr_buf packed = {0};
+    (void)files_write_text("merges.txt", "a b\nb \xff\n");
+    assert_refused(mr_tokenizer_text(files_dir, &packed, &err), MR_ERR_FORMAT, &err,
+                   "merges.txt: a line is not UTF-8");
+    mr_buf_free(&packed);
+    static const char *const fine[] = {"#version: 0.2\r\na b\r\nb c", "a b\nb c\n", "a b\nb c\n\n"};
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        (void)files_write_text("merges.txt", fine[i]);
+        struct mr_tokenizer *t = open_tokenizer(files_dir),
+                            *again = NULL; // as a packed file has it
+        assert_int_equal(mr_tokenizer_text(files_dir, &packed, &err), 0);
+        assert_int_equal(mr_tokenizer_parse(&again, packed.data, packed.size, "packed", &err), 0);
+        check_ids(t, "abc", 2, (int32_t[]){256, 'c'});
+        check_ids(again, "abc", 2, (int32_t[]){256, 'c'});
+        mr_tokenizer_close(t);
+        mr_tokenizer_close(again);
+        mr_buf_free(&packed);
+    }
     (void)files_write_text("added_tokens.json", "{\"<|x|>\": 2.5}");
     refuse_path(files_dir, MR_ERR_FORMAT, "the id of token \"<|x|>\"");
 }
@@ -907,6 +963,7 @@ int main(void)
         TEST(refuses_missing_tokenizer),
         TEST(refuses_damaged_tokenizer_json),
         TEST(refuses_other_kinds_of_tokenizer),
+        TEST(settings_that_are_not_used),
         TEST(refuses_bad_vocabulary),
         TEST(refuses_vocabulary_without_all_bytes),
         TEST(refuses_bad_merges),
