@@ -73,6 +73,8 @@ exits report_is_a_table 0 "" pack $demo "$work/again.mill" --report
 ok report_names_the_worst grep -q "^transformer.h.*mxint8" "$work/out"
 exits pack_says_the_format 0 ': [0-9]* bytes, weights mxfp4, [0-9]* bytes read for each token$' pack $demo "$work/fp4.mill" --format mxfp4 --no-smoothing --report
 ok report_of_mxfp4_says_so grep -q '^transformer\.h.* mxfp4 ' "$work/out"
+exits unpack_to_a_name_with_slashes 0 '' unpack "$work/demo.mill" "$work/slashes//"
+ok the_directory_is_there test -s "$work/slashes/config.json"
 exits unpack_says_the_format 0 ': bf16, values of mxfp4$' unpack "$work/fp4.mill" "$work/fp4"
 exits unpack_in_json_says_the_format 0 '"format": "mxfp4"' unpack "$work/fp4.mill" "$work/fp4-again" --json
 exits stats_are_in_json_too 0 '"plain_read_processor_seconds": [0-9]' pack $demo "$work/again.mill" --stats --json
@@ -381,6 +383,11 @@ ok json_of_plan_of_a_run is_json plan $demo --train --length 64 --config tinyt -
 ok json_of_plan_of_training is_json plan $demo --train --length 64 --config tinyt --json
 exits plan_at_without_a_prefill 2 'goes with --prefill' plan $demo --at 5
 exits plan_geometry_with_a_key_twice 2 "'layers' is there twice" plan --geometry layers=1,layers=2
+exits plan_on_a_board_with_ideal_memory 0 'ideal, 300 MHz estimated$' plan $demo --board kv260 --memory ideal
+ok ideal_memory_loses_nothing grep -q 'a sequential reader gets 100.0 %' "$work/out"
+exits plan_of_a_run_of_one_step 0 'a run      1 step, 256 tokens: ' plan synthetic:gptj-6b --train --length 256 --board u50 --steps 1
+exits plan_picture_on_a_board 0 '' plan $demo --board kv260 --two-pass --format mxfp4 --positions 5 --prefill 2 --at 510 --svg "$work/board.svg"
+ok plan_picture_names_the_board_and_the_format bash -c "grep -q 'on kv260, ' '$work/board.svg' && grep -q 'MXFP4 layers, ' '$work/board.svg'"
 exits plan_on_a_board 0 '' plan $demo --board kv260
 ok plan_says_that_a_clock_is_estimated grep -q ', 300 MHz estimated$' "$work/out"
 ok plan_of_a_board_ends_its_needs_with_a_verdict grep -q '^  verdict    fits$' "$work/out"

@@ -185,6 +185,7 @@ ok plan_of_texts bash -c "'$millrace' plan '$work/plain' --length 6 --batch 4 --
 ok plan_of_texts_as_json bash -c "'$millrace' plan '$work/plain' --length 2,6 --json | grep -c '\"kind\": *\"texts\"' | grep -qx 2"
 ok trace_of_a_text bash -c "'$millrace' trace '$work/plain' --length 6 | tail -1 | grep -q 'are those of the device.s counters'"
 ok plan_of_a_text_in_a_short_model bash -c "'$millrace' plan '$work/plain' --config tiny | grep -qE '^1 text of 64 tokens: [0-9]+ cycles'"
+ok plan_of_an_encoder_in_mxfp4 refused 2 'it has texts (--length, --batch) in mxint8' plan "$work/plain" --length 6 --format mxfp4
 ok plan_of_a_text_without_a_length bash -c "'$millrace' plan synthetic:bert-base --config sim | grep -qE '^1 text of 128 tokens: [0-9]+ cycles'"
 ok refuses_a_decoders_options_for_an_encoder refused 2 'BERT is an encoder' plan "$work/plain" --prefill 3
 ok refuses_texts_of_a_decoder refused 2 '--length goes with --train, or with an encoder' plan models/demo --length 3
