@@ -555,6 +555,8 @@ static void refuses_hostile_archives(void **state)
         BIG_ORDER,
         NO_ORDER,
         VERSION,
+        VERSION_0,
+        VERSION_OF_WORDS,
         NO_VERSION,
         CHECKSUM,
         DEFLATED_BOMB,
@@ -574,6 +576,8 @@ static void refuses_hostile_archives(void **state)
         [BIG_ORDER] = "byte order is \"big\"",
         [NO_ORDER] = "byte order is \"\"",
         [VERSION] = "version \"11\"",
+        [VERSION_0] = "version \"0\"",
+        [VERSION_OF_WORDS] = "version \"x\"",
         [NO_VERSION] = "no member version",
         [CHECKSUM] = "checksum",
         [DEFLATED_BOMB] = "compressed",
@@ -582,6 +586,10 @@ static void refuses_hostile_archives(void **state)
         [NOT_A_HEADER] = "",
     };
     for (int i = 0; i < CASES; i++) {
+        const char *version = i == VERSION            ? "11\n"
+                              : i == VERSION_0        ? "0\n"
+                              : i == VERSION_OF_WORDS ? "x\n"
+                                                      : "3\n";
         struct archive a = {0};
         struct mr_buf pickle = {0};
         put_pickle(&pickle, &plain, 1);
@@ -591,7 +599,7 @@ static void refuses_hostile_archives(void **state)
                          i == NO_ROOT     ? "version"
                          : i == TWO_ROOTS ? "n/version"
                                           : "m/version",
-                         i == VERSION ? "11\n" : "3\n", i == VERSION ? 3 : 2);
+                         version, strlen(version));
         if (i == NO_VERSION)
             (void)strcpy(a.members[1].name, "m/versiom");
         if (i == BIG_ORDER || i == NO_ORDER)
@@ -622,8 +630,8 @@ static void refuses_hostile_archives(void **state)
             close_file(open_file(path));
         else
             refuse_file(path,
-                        i == ENCRYPTED || i == BIG_ORDER || i == NO_ORDER || i == VERSION ||
-                                i == DEFLATED_BOMB
+                        i == ENCRYPTED || i == BIG_ORDER || i == NO_ORDER ||
+                                (i >= VERSION && i <= VERSION_OF_WORDS) || i == DEFLATED_BOMB
                             ? MR_ERR_UNSUPPORTED
                             : MR_ERR_FORMAT,
                         words[i]);
