@@ -444,26 +444,31 @@ static void examples_are_known_by_their_names(void **unused)
     assert_false(mr_examples_is(files_path("a.h5")));
 }
 
+// With a limit on the size of files, which `rows` windows reach in the middle or at the end; the
+// limit is gone when it returns: what counts coverage writes files at a process's end.
 static int write_to_full_disk(const char *name, int rows, struct mr_error *err)
 {
-    const struct rlimit little = {rows == 1 ? 1024 : 600000, RLIM_INFINITY};
     const struct mr_examples_notes notes = {1, VOCAB, 0, NULL};
     const struct mr_window window = {0, 1023, 0};
     struct mr_examples_writer w;
+    struct rlimit was;
     int32_t ids[1024];
     uint32_t x = 1;
     int rc = mr_examples_create(&w, name, 1023, err);
     (void)signal(SIGXFSZ, SIG_IGN);
-    if (rc < 0 || setrlimit(RLIMIT_FSIZE, &little) != 0)
+    if (rc < 0 || getrlimit(RLIMIT_FSIZE, &was) != 0)
+        return 0;
+    const struct rlimit little = {rows == 1 ? 1024 : 600000, was.rlim_max};
+    if (setrlimit(RLIMIT_FSIZE, &little) != 0)
         return 0;
     for (int i = 0; i < rows && rc == 0; i++) {
         for (int k = 0; k < 1024; k++)
             ids[k] = (int32_t)((x = x * 1664525 + 1013904223) >> 8); // not to be packed
         rc = mr_examples_add(&w, ids, &window, 0, err);
     }
-    if ((rows == 1) != (rc == 0))
-        return 0;
-    return mr_examples_end(&w, &notes, rc, err);
+    bool when = (rows == 1) == (rc == 0); // a single row is written at the end
+    rc = mr_examples_end(&w, &notes, rc, err);
+    return setrlimit(RLIMIT_FSIZE, &was) == 0 && when ? rc : 0;
 }
 
 // There is no room for a block while rows come, or for what is left at the end. In a process of
