@@ -170,9 +170,9 @@ static int read_setting(struct mr_config *c, const json_t *config, const char *p
 // GPTQ, AWQ, bitsandbytes: what is stored is no longer the model's weights.
 static int check_quantisation(const json_t *config, const char *path, struct mr_error *err)
 {
-    const json_t *q = json_object_get(config, "quantization_config");
+    const json_t *q = mr_json_given(config, "quantization_config");
     const json_t *method = json_object_get(q, "quant_method");
-    if (!q || json_is_null(q))
+    if (!q)
         return 0;
     return mr_fail(err, MR_ERR_UNSUPPORTED,
                    "%s: the checkpoint is quantised already (%s); pack the original it was made "
@@ -242,9 +242,9 @@ static int check_heads(struct mr_config *c, const char *path, struct mr_error *e
 static int read_class(struct mr_config *c, const json_t *json, const char *path,
                       struct mr_error *err)
 {
-    const json_t *list = json_object_get(json, "architectures");
+    const json_t *list = mr_json_given(json, "architectures");
     const char *name = json_string_value(json_array_get(list, 0));
-    if (!list || json_is_null(list))
+    if (!list)
         return 0;
     if (!name)
         return mr_fail(err, MR_ERR_FORMAT,
@@ -265,10 +265,10 @@ static int read_class(struct mr_config *c, const json_t *json, const char *path,
 static int read_labels(struct mr_config *c, const json_t *json, const char *path,
                        struct mr_error *err)
 {
-    const json_t *names = json_object_get(json, "id2label");
+    const json_t *names = mr_json_given(json, "id2label");
     const json_t *kind = json_object_get(json, "problem_type");
     c->n_labels = 2;
-    if (names && !json_is_null(names) && !json_is_object(names))
+    if (names && !json_is_object(names))
         return mr_fail(err, MR_ERR_FORMAT,
                        "%s: \"id2label\" is %s where an object is expected; " CORRECT, path,
                        mr_json_kind(names));
@@ -378,10 +378,9 @@ static int list_dropout(const json_t *json, const char *path, char text[MR_DROPO
     size_t n = 0;
     text[0] = 0;
     for (int i = 0; rc == 0 && i < arch->n_dropout; i++) {
-        const json_t *value = json_object_get(json, arch->dropout[i].key);
-        bool given = value && !json_is_null(value);
-        double rate = given ? json_number_value(value) : arch->dropout[i].missing;
-        if (given && !json_is_number(value))
+        const json_t *value = mr_json_given(json, arch->dropout[i].key);
+        double rate = value ? json_number_value(value) : arch->dropout[i].missing;
+        if (value && !json_is_number(value))
             rc =
                 mr_fail(err, MR_ERR_FORMAT, "%s: \"%s\" is %s where a number is expected; " CORRECT,
                         path, arch->dropout[i].key, mr_json_kind(value));

@@ -111,8 +111,8 @@ int mr_pooling_read(const char *dir, enum mr_pooling *pooling, int *max_tokens,
         rc = read_modules(modules, dir, pooling, err);
     if (rc == 0)
         rc = load(&limits, dir, "sentence_bert_config.json", err);
-    const json_t *most = json_object_get(limits, "max_seq_length");
-    if (rc == 0 && most && !json_is_null(most)) {
+    const json_t *most = mr_json_given(limits, "max_seq_length");
+    if (rc == 0 && most) {
         if (!json_is_integer(most) || json_integer_value(most) < 3 ||
             json_integer_value(most) > 1 << 20)
             rc = mr_fail(err, MR_ERR_FORMAT,

@@ -113,6 +113,12 @@ int mr_json_parse_large(json_t **object, const void *text, size_t size, const ch
     return rc;
 }
 
+json_t *mr_json_given(const json_t *object, const char *name)
+{
+    json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
 bool mr_json_is_large(const json_t *value)
 {
     return json_is_real(value) && fabs(json_real_value(value)) >= 0x1p63;

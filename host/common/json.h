@@ -23,6 +23,9 @@ int mr_json_parse_large(json_t **object, const void *text, size_t size, const ch
 // The same as the first for a whole file.
 int mr_json_load(json_t **object, const char *path, struct mr_error *err);
 
+// A member of an object; NULL: there is none, or it is null, which is as good.
+json_t *mr_json_given(const json_t *object, const char *name);
+
 bool mr_json_is_large(const json_t *value);
 
 // "an object", "a string", ...: what a value is, for messages.

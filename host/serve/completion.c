@@ -342,8 +342,8 @@ static int check_unbuilt(const json_t *root, struct mr_shown *param, struct mr_e
 {
     for (int i = 0; i < UNBUILT; i++) {
         const struct unbuilt *u = &unbuilt[i];
-        const json_t *value = json_object_get(root, u->name);
-        if (!value || json_is_null(value) || !u->neutral)
+        const json_t *value = mr_json_given(root, u->name);
+        if (!value || !u->neutral)
             continue;
         json_t *neutral = json_loads(u->neutral, 0, NULL);
         if (!neutral)
@@ -414,16 +414,15 @@ static int take_all(struct mr_completion *c, const struct mr_turns *turns, const
     if (rc == 0)
         rc = check_unbuilt(root, param, err);
     for (int i = 0; rc == 0 && i < FIELDS; i++) {
-        const json_t *value =
-            fields[i].where & where ? json_object_get(root, fields[i].name) : NULL;
-        if (!value || json_is_null(value))
+        const json_t *value = fields[i].where & where ? mr_json_given(root, fields[i].name) : NULL;
+        if (!value)
             continue;
         rc = fields[i].take(c, &fields[i], value, err);
         if (rc < 0)
             *param = mr_show(fields[i].name);
     }
-    const json_t *messages = turns ? json_object_get(root, "messages") : NULL;
-    if (rc == 0 && messages && !json_is_null(messages)) {
+    const json_t *messages = turns ? mr_json_given(root, "messages") : NULL;
+    if (rc == 0 && messages) {
         rc = take_messages(c, turns, messages, err);
         if (rc < 0)
             *param = mr_show("messages");

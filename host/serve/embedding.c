@@ -125,13 +125,6 @@ static int check_dimensions(const json_t *value, int width, struct mr_error *err
     return mr_fail(err, MR_ERR_USAGE, "'dimensions' can only be the model's %d", width);
 }
 
-// An argument; NULL: there is none, or null, which is as good.
-static const json_t *given(const json_t *root, const char *name)
-{
-    const json_t *value = json_object_get(root, name);
-    return json_is_null(value) ? NULL : value;
-}
-
 // Sets *param to `name` where rc says that it is wrong.
 static int of(const char *name, int rc, struct mr_shown *param)
 {
@@ -143,8 +136,8 @@ static int of(const char *name, int rc, struct mr_shown *param)
 static int take_all(struct mr_embedding *e, const struct mr_encoder *encoder, const json_t *root,
                     struct mr_shown *param, struct mr_error *err)
 {
-    const json_t *model = given(root, "model"), *user = given(root, "user");
-    const json_t *cut = given(root, "truncate");
+    const json_t *model = mr_json_given(root, "model"), *user = mr_json_given(root, "user");
+    const json_t *cut = mr_json_given(root, "truncate");
     int rc = check_names(root, param, err);
     if (rc == 0 && model && !json_is_string(model))
         rc = of("model", wrong("model", model, "a string", err), param);
@@ -153,13 +146,16 @@ static int take_all(struct mr_embedding *e, const struct mr_encoder *encoder, co
     if (rc == 0 && cut && !json_is_boolean(cut))
         rc = of("truncate", wrong("truncate", cut, "true or false", err), param);
     if (rc == 0)
-        rc = of("encoding_format", take_format(e, given(root, "encoding_format"), err), param);
+        rc = of("encoding_format", take_format(e, mr_json_given(root, "encoding_format"), err),
+                param);
     if (rc == 0)
         rc = of("dimensions",
-                check_dimensions(given(root, "dimensions"), encoder->config->n_embd, err), param);
-    if (rc == 0)
-        rc = of("input", take_input(e, encoder, given(root, "input"), json_is_true(cut), err),
+                check_dimensions(mr_json_given(root, "dimensions"), encoder->config->n_embd, err),
                 param);
+    if (rc == 0)
+        rc =
+            of("input",
+               take_input(e, encoder, mr_json_given(root, "input"), json_is_true(cut), err), param);
     if (rc == 0 && model && !(e->model = strdup(json_string_value(model))))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for the request");
     return rc;

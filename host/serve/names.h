@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-// Whether this machine alone can reach the address.
+// Whether this machine alone can reach the address, of IPv4 or IPv6.
 bool mr_address_is_local(const struct sockaddr *address);
 
 // What --allow-host takes: a name without port.

@@ -31,8 +31,8 @@ static int check_names(const json_t *root, const char *const *names, struct mr_s
 static int read_flag(const json_t *root, const char *name, bool *flag, struct mr_shown *param,
                      struct mr_error *err)
 {
-    const json_t *value = json_object_get(root, name);
-    if (!value || json_is_null(value))
+    const json_t *value = mr_json_given(root, name);
+    if (!value)
         return 0;
     *flag = json_is_true(value);
     if (json_is_boolean(value))

@@ -12,7 +12,7 @@
 #include "store/rates.h"
 
 enum type { REAL, WHOLE, FLAG, WORD, REALS, WHOLES };
-// KEYS: of a kind, with one that has no name behind them.
+// KEYS: the most of a kind, and an empty one that ends them.
 enum { KEYS = 8, WORD_MOST = 64, STEPS_MOST = 1 << 30 };
 
 struct key {

@@ -181,8 +181,8 @@ static int check_model(struct mr_loader *l, const json_t *model)
         return mr_fail(l->err, MR_ERR_FORMAT, "%s: \"model\" is %s where an object is expected",
                        l->path, mr_json_kind(model));
     // Old files leave the type out.
-    const json_t *type = json_object_get(model, "type");
-    if (type && !json_is_null(type) && !mr_loader_is(model, "BPE"))
+    const json_t *type = mr_json_given(model, "type");
+    if (type && !mr_loader_is(model, "BPE"))
         return mr_fail(l->err, MR_ERR_UNSUPPORTED,
                        "%s: the model's type is neither BPE nor WordPiece", l->path);
     static const char *const unused[] = {"dropout", "continuing_subword_prefix",
@@ -191,8 +191,8 @@ static int check_model(struct mr_loader *l, const json_t *model)
         if (!is_unset(json_object_get(model, unused[i])))
             return unsupported(l, unused[i], "is set");
     }
-    const json_t *fallback = json_object_get(model, "byte_fallback");
-    if (fallback && !json_is_null(fallback) && !json_is_false(fallback))
+    const json_t *fallback = mr_json_given(model, "byte_fallback");
+    if (fallback && !json_is_false(fallback))
         return unsupported(l, "byte_fallback", "is set");
     return 0;
 }

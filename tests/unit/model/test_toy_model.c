@@ -526,6 +526,18 @@ static void positions_may_be_named(void **state)
 #define LONG_NAME    "a.name.of.one.and.forty.characters.and.no."
 #define LINEAR(a, b) MR_LINEAR, "m", "m", .from = (a), .to = (b)
 
+enum { BLOCK = sizeof block / sizeof *block };
+
+// The toy with a block of its own, which begins as the toy's.
+static struct mr_arch with_block(struct mr_item items[BLOCK])
+{
+    struct mr_arch a = toy;
+    a.type = "other";
+    a.block = (struct mr_list){items, BLOCK};
+    memcpy(items, block, sizeof block);
+    return a;
+}
+
 // One item of the block in the place of another.
 static void refuses_an_item_that_does_not_fit(void **state)
 {
@@ -571,11 +583,8 @@ static void refuses_an_item_that_does_not_fit(void **state)
         {8, {LINEAR(MR_HIDDEN, MR_RESIDUAL), .shares = 2}, parts},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct mr_item items[sizeof block / sizeof *block];
-        struct mr_arch a = toy;
-        a.type = "other";
-        a.block = (struct mr_list)MR_LIST(items);
-        memcpy(items, block, sizeof block);
+        struct mr_item items[BLOCK];
+        const struct mr_arch a = with_block(items);
         items[rows[i].at] = rows[i].item;
         refuse(&a, rows[i].words);
     }
@@ -598,11 +607,8 @@ static void refuses_parts_that_do_not_match(void **state)
         {MR_LINEAR, "qk", "k", .from = MR_HIDDEN, .to = MR_K, CONV1D, .shares = 2, .share = 1},
     };
     for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
-        struct mr_item items[sizeof block / sizeof *block];
-        struct mr_arch a = toy;
-        a.type = "other";
-        a.block = (struct mr_list)MR_LIST(items);
-        memcpy(items, block, sizeof block);
+        struct mr_item items[BLOCK];
+        const struct mr_arch a = with_block(items);
         items[1].name = "qk";
         items[1].shares = 2;
         items[2] = seconds[i];
