@@ -15,6 +15,7 @@
 
 #include "serve/embedding.h"
 #include "serve/names.h"
+#include "serve/reply.h"
 #include "serve/serve.h"
 #include "serve/server.h"
 #include "unit/small_model.h"
@@ -715,6 +716,33 @@ static void addresses_of_this_machine(void **state)
     }
 }
 
+// What has begun with status 200 can only say it in the stream.
+static void a_stream_says_why_it_ends(void **state)
+{
+    (void)state;
+    static const struct {
+        enum mr_abort abort;
+        const char *want;
+    } cases[] = {
+        {MR_ABORT_NONE, "data: {\"error\":{\"message\":\"it burns\",\"type\":\"server_error\""},
+        {MR_ABORT_DEVICE, "data: {\"error\":{\"message\":\"it burns\",\"type\":\"server_error\""},
+        {MR_ABORT_TIMEOUT, "data: {\"error\":{\"message\":\"the request's time limit has passed\","
+                           "\"type\":\"timeout_error\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_job job = {.abort = cases[i].abort, .error = {MR_ERR_DEVICE, "it burns"}};
+        struct mr_buf out = {0};
+        struct mr_error err = {0};
+        bool ended = false;
+        check(mr_reply_events(&out, &job, "m", &ended, &err), &err);
+        check(mr_buf_append(&out, "", 1, &err), &err);
+        assert_true(ended);
+        if (strncmp(out.data, cases[i].want, strlen(cases[i].want)) != 0)
+            fail_msg("%s", out.data);
+        mr_buf_free(&out);
+    }
+}
+
 // ---- the end ----
 
 // A connection that was there before: nothing new is taken, and what was accepted is answered.
@@ -774,6 +802,7 @@ int main(void)
         cmocka_unit_test(a_histogram_has_a_last_bucket),
         cmocka_unit_test(names_in_host),
         cmocka_unit_test(addresses_of_this_machine),
+        cmocka_unit_test(a_stream_says_why_it_ends),
         cmocka_unit_test(a_connection_without_memory_leaves_the_others),
         cmocka_unit_test(requests_after_the_stop_are_refused),
     };
