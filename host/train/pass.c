@@ -55,7 +55,7 @@ static int has_classifier(struct mr_pass *p, struct mr_error *err)
     const struct mr_arch *arch = mr_arch_of(p->c);
     if (!arch->encoder)
         return 0;
-    if (!p->c->learns_labels || arch->front.count != 1 || arch->top.count != 2)
+    if (!p->c->learns_labels)
         return mr_fail(err, MR_ERR_UNSUPPORTED, "%s trains with a classifier of whole texts alone",
                        arch->title);
     p->encoder = calloc(1, sizeof *p->encoder);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "checkpoint/synthetic.h"
+#include "device/configs.h"
 #include "device/open.h"
 #include "reference/pass_add.h"
 #include "reference/reference.h"
@@ -29,7 +30,7 @@
 #include "unit/train/spoken.h"
 
 #define FIXTURES "tests/fixtures/train/"
-enum { MOST = 512 };
+enum { MOST = 4160, SEQUENCES = 260 }; // 130 blocks of 32 rows
 
 static uint64_t state = 1;
 
@@ -47,7 +48,7 @@ struct subject {
     struct mr_params weights; // of the reference
     struct mr_volume *volume;
     struct mr_store *store; // the same, for the device
-    int lengths[8], tokens[MOST], targets[MOST], rows;
+    int lengths[SEQUENCES], tokens[MOST], targets[MOST], rows;
     struct mr_batch batch;
 };
 
@@ -551,6 +552,27 @@ static void sums_wait_where_there_is_no_room(void **unused)
     subject_close(&s);
 }
 
+// A micro-batch of more than half of tinyt's activation memory: parts of sums have one place there
+// and not two, and the bits of a device with two.
+static void sums_have_one_place_of_large_micro_batches(void **unused)
+{
+    (void)unused;
+    int sixteen[SEQUENCES];
+    struct subject s;
+    struct trained two, one;
+    subject_open(&s, fixtures[0]);
+    for (int i = 0; i < SEQUENCES; i++)
+        sixteen[i] = 16;
+    take_lengths(&s, sixteen, SEQUENCES);
+    assert_int_equal(s.rows, MOST);
+    train(&two, &s, "model:sim,train", 0);
+    train(&one, &s, "model:tinyt", 0);
+    same_bits(&s, &two, &one);
+    trained_close(&two);
+    trained_close(&one);
+    subject_close(&s);
+}
+
 // Codes of 2^97 where the passes before have left smaller ones.
 static void spoil(const struct mr_pass *p)
 {
@@ -709,6 +731,47 @@ static void refuses_micro_batches_that_do_not_fit(void **unused)
     subject_close(&s);
 }
 
+// Of a device that says it has less than any configuration in `configs`.
+static void refuses_devices_that_are_too_small(void **unused)
+{
+    (void)unused;
+    struct mr_geometry g = mr_config_named("tinyt")->g;
+    const struct {
+        int *what, value, rows;
+        const char *text;
+    } cases[] = {
+        {&g.d_max, 32, 64, "n_embd (padded) is 64, the device has 32; model:sim holds it"},
+        {&g.w_max, 32, 64, "width of all heads (padded) is 192"},
+        {&g.rot_max, 16, 64, "rotary dimensions (padded) is 64"},
+        {&g.ctx_max, 16, 64, "n_positions is 100, the device has 16"},
+        {&g.qkv_words, 2, 64, "memory of q, k and v in words is 9"},
+        {&g.act_words, 3, 64, "activation memory in words is 10"},
+        {&g.ring, 2, 64, "blocks of the widest row is 6"},
+        {&g.ring, 60, 32 * 31, "a micro-batch of 992 rows does not fit device"},
+        {&g.act_words, MR_GRAD_KBLOCKS + 64, 32 * MR_GRAD_KBLOCKS + 1, "a micro-batch of 16385 "},
+        {&g.d_max, 192, 64, "scores of 100 positions do not fit device"},
+    };
+    struct subject s;
+    subject_open(&s, fixtures[0]);
+    struct mr_config config = *s.config;
+    config.n_positions = 100;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_error err = {0};
+        struct mr_pass *pass;
+        struct mr_pass_options o = {.rows = cases[i].rows};
+        const struct mr_geometry all = g;
+        if (cases[i].rows > 32 * MR_GRAD_KBLOCKS)
+            g.ring = 4096;
+        *cases[i].what = cases[i].value;
+        assert_int_equal(pass_new(&pass, &g, "small", 0, &config, &o, &err), MR_ERR_FIT);
+        if (!strstr(err.text, cases[i].text))
+            fail_msg("%s: no '%s'", err.text, cases[i].text);
+        assert_null(pass);
+        g = all;
+    }
+    subject_close(&s);
+}
+
 static void refuses_losses_that_are_no_numbers(void **unused)
 {
     (void)unused;
@@ -745,11 +808,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(recomputation_changes_no_bit),
         cmocka_unit_test(frozen_tensors_change_no_bit_of_others),
         cmocka_unit_test(sums_wait_where_there_is_no_room),
+        cmocka_unit_test(sums_have_one_place_of_large_micro_batches),
         cmocka_unit_test(batches_leave_nothing),
         cmocka_unit_test(units_that_are_too_small_are_noted),
         cmocka_unit_test(evaluation_has_the_loss),
         cmocka_unit_test(refuses_devices_that_cannot_train),
         cmocka_unit_test(refuses_micro_batches_that_do_not_fit),
+        cmocka_unit_test(refuses_devices_that_are_too_small),
         cmocka_unit_test(refuses_losses_that_are_no_numbers),
     };
     // Small pieces of work: waking threads for them is slow where the processors are busy.

@@ -408,6 +408,27 @@ static void the_rtl_has_the_same_bits(void **unused)
     subject_close(&s);
 }
 
+// ---- what is refused ----------------------------------------------------------------------------
+
+static void refuses_encoders_without_a_classifier(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    struct mr_pass *pass;
+    struct subject s;
+    small_model(&s, 1);
+    s.config.learns_labels = false;
+    const struct mr_pass_options o = {.rows = 64};
+    check(mr_device_open(&dev, "model:tinyt", &err), &err);
+    assert_int_equal(mr_pass_open(&pass, dev, &s.config, &o, &err), MR_ERR_UNSUPPORTED);
+    assert_string_equal(err.text, "BERT trains with a classifier of whole texts alone");
+    assert_null(pass);
+    mr_device_close(dev);
+    s.config.learns_labels = true;
+    subject_close(&s);
+}
+
 static int setup(void **state)
 {
     int rc = files_setup(state);
@@ -424,6 +445,7 @@ int main(void)
         cmocka_unit_test(steps_have_the_same_bytes),
         cmocka_unit_test(a_batch_is_learnt_by_heart),
         cmocka_unit_test(the_rtl_has_the_same_bits),
+        cmocka_unit_test(refuses_encoders_without_a_classifier),
     };
     return cmocka_run_group_tests_name("pass_encoder", tests, setup, files_teardown);
 }
