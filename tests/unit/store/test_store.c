@@ -54,6 +54,14 @@ static void check_layout(const struct mr_config *c)
                 found++;
             }
         assert_int_equal(found, n);
+        bool table = !t->vector && t->output_head == 0 && t->input_head == 0;
+        for (size_t where = 0; table && where < n; where++) {
+            struct mr_store_spot spot =
+                mr_store_spot(t, (int)where / t->inputs, (int)where % t->inputs);
+            size_t e = spot.tile * MR_TILE + spot.element;
+            assert_true(spot.patch >= t->patch && spot.patch < t->patch + t->patches);
+            assert_int_equal(mr_store_natural(t, &l.patch[spot.patch], e), where);
+        }
         for (size_t k = 0; !t->vector && k < mr_store_tiles(t); k++) {
             size_t patch, inner;
             mr_store_tile(t, k, &patch, &inner);
