@@ -67,6 +67,14 @@ adapter xrt: && grep -q '^millrace: weights are updated on the host: a LoRA adap
 ok xrt_trains_an_adapter_on_the_host test $? = 0
 ok xrt_gives_the_same_adapter cmp "$work/adapter-model.out/adapter_model.safetensors" \
     "$work/adapter-xrt.out/adapter_model.safetensors"
+# Its kernel has one optimizer's update.
+sgd() { # DEVICE STATE
+    learn "$1" "$2" --steps 2 --optimizer sgd --momentum 0.9
+}
+sgd model:tinyt sgd-model || failed=1
+sgd xrt: sgd-card && grep -q "^millrace: weights are updated on the host: its kernel has AdamW's update alone\$" "$work/err"
+ok xrt_another_optimizers_update_is_the_hosts test $? = 0
+ok xrt_and_has_the_same_weights cmp "$work/sgd-model/state" "$work/sgd-card/state"
 xml=$build/gen/kernel/tinyt/metadata-1.xml
 with() { # NAME WORDS
     metadata=$work/$1.xml kernel_so=$build/sim/tinyt/libmillrace-kernel-tinyt.so xclbin "$1" 'exec ./millrace-emulator' &&
