@@ -52,7 +52,7 @@ static int block_slot(const struct mr_checkpoint *c, const char *name)
 
 static int layer_slot(const struct mr_checkpoint *c, int layer, const char *name)
 {
-    if (layer < 0 || layer >= c->config.n_layer)
+    if (layer >= c->config.n_layer)
         return SLOT_UNKNOWN;
     int slot = block_slot(c, name);
     return slot < 0 ? slot : slot + layer * mr_block_tensors(c->config.arch);

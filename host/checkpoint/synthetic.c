@@ -120,22 +120,22 @@ static json_t *config_json(const struct mr_config *c)
     }
     const struct mr_arch *arch = mr_arch_of(c);
     json_t *root = json_pack("{s:s}", "model_type", arch->type);
-    for (int i = 0; i < arch->n_keys && root; i++) {
+    for (int i = 0; i < arch->n_keys; i++) {
         const struct mr_config_key *k = &arch->keys[i];
         int value = *(const int *)(const void *)((const char *)c + k->at);
         json_object_set_new(root, k->key, json_integer(value));
     }
-    for (int i = 0; i < arch->n_flags && root; i++) {
+    for (int i = 0; i < arch->n_flags; i++) {
         bool value = *(const bool *)(const void *)((const char *)c + arch->flags[i].at);
         json_object_set_new(root, arch->flags[i].key, json_boolean(value));
     }
-    for (int i = 0; i < arch->n_settings && root; i++) {
+    for (int i = 0; i < arch->n_settings; i++) {
         const struct mr_config_setting *s = &arch->settings[i];
         if (s->function && c->function)
             json_object_set_new(root, s->key, json_string(mr_function_name(c->function)));
     }
     // No key would mean GPT-2's rates, which nothing here draws or trains with.
-    for (int i = 0; i < arch->n_dropout && root; i++)
+    for (int i = 0; i < arch->n_dropout; i++)
         if (arch->dropout[i].missing > 0)
             json_object_set_new(root, arch->dropout[i].key, json_real(0));
     json_object_set_new(root, "eos_token_id", eos);

@@ -59,7 +59,7 @@ static bool in_range(const struct mr_tensor *tensor, size_t first, size_t count)
 
 static size_t element_bytes(const struct mr_tensor *t)
 {
-    return t->count ? t->bytes / t->count : 0;
+    return t->bytes / t->count; // where there are any
 }
 
 // Elements [first, first + count) of a strided tensor, one after the other.
@@ -140,7 +140,7 @@ int mr_tensor_read_f32(const struct mr_tensor *tensor, size_t first, size_t coun
 
 void mr_tensor_release(const struct mr_tensor *tensor, size_t first, size_t count)
 {
-    if (tensor->strided || count == 0 || !in_range(tensor, first, count))
+    if (tensor->strided)
         return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     size_t size = element_bytes(tensor);

@@ -47,7 +47,8 @@ const struct mr_tensor *mr_tensors_find(const struct mr_tensors *list, const cha
 int mr_tensors_sort(struct mr_tensors *list, const char *path, struct mr_error *err);
 
 // Tells the kernel that the mapped pages of the elements [first, first + count) are not needed
-// again soon, so that they do not count as this process's memory. Later reads stay right.
+// again soon, so that they do not count as this process's memory. Later reads stay right. The range
+// is in the tensor and has elements.
 void mr_tensor_release(const struct mr_tensor *tensor, size_t first, size_t count);
 
 // "F32", "BF16", ...

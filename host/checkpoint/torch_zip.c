@@ -109,7 +109,7 @@ static bool read_to_the_end(zip_file_t *f)
 // True if a local header at `header` is that of a member whose bytes begin at `at`.
 static bool is_header(const struct source *s, uint64_t header, uint64_t at)
 {
-    if (s->size < LOCAL_HEADER || header > s->size - LOCAL_HEADER)
+    if (header + LOCAL_HEADER > s->size)
         return false;
     const unsigned char *h = s->data + header, *lengths = h + NAME_LENGTH;
     return memcmp(h, "PK\3\4", 4) == 0 && header + LOCAL_HEADER +
@@ -131,7 +131,7 @@ static int locate(struct reader *r, zip_uint64_t index, struct mr_zip_member *m)
     uint64_t before = s->previous_at, at = s->last_at;
     bool sound = m->size > CHECKED_BYTES || read_to_the_end(f);
     (void)zip_fclose(f); // only read from
-    if (n != 1 || at > s->size || m->size > s->size - at)
+    if (n != 1 || m->size > s->size - at)
         return damaged(r, m->name, "is not inside the file");
     if (!is_header(s, before, at) &&
         !(before >= NAME_LENGTH && is_header(s, before - NAME_LENGTH, at)))

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/synthetic.h"
 #include "unit/files.h"
 
 #define FIXTURES "tests/fixtures/gptj/"
@@ -136,6 +137,8 @@ static void opens_a_single_file(void **state)
         "transformer.h.0.attn.bias",
         "transformer.h.99999999999999999999.ln_1.bias",
         "transformer.lm_head.weight",
+        "transformer.wte.weights",
+        "transformer.h.0.ln_1_weight",
     };
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         assert_null(mr_checkpoint_tensor(c, none[i]));
@@ -149,6 +152,32 @@ static void opens_names_without_prefix(void **state)
     write_shard("model.safetensors", 0, N, "transformer.", NULL);
     struct mr_checkpoint *c = open_dir(files_dir);
     assert_non_null(mr_checkpoint_tensor(c, "transformer.wte.weight"));
+    mr_checkpoint_close(c);
+}
+
+// Numbers of layers have as many digits as they need, and no zero in front.
+static void opens_more_than_ten_layers(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    const struct mr_config config = {.arch = mr_arch_find("gptj"),
+                                     .vocab_size = 5,
+                                     .n_positions = 8,
+                                     .n_embd = 8,
+                                     .n_layer = 11,
+                                     .n_head = 2,
+                                     .head_dim = 4,
+                                     .rotary_dim = 2,
+                                     .n_inner = 16,
+                                     .layer_norm_epsilon = 1e-5F};
+    if (mr_synthetic_write(files_dir, &config, 1, &err))
+        fail_msg("%s", err.text);
+    struct mr_checkpoint *c = open_dir(files_dir);
+    const struct mr_tensor *t = mr_checkpoint_tensor(c, "transformer.h.10.ln_1.weight");
+    assert_non_null(t);
+    assert_string_equal(t->name, "transformer.h.10.ln_1.weight");
+    assert_null(mr_checkpoint_tensor(c, "transformer.h.010.ln_1.weight"));
+    assert_null(mr_checkpoint_tensor(c, "transformer.h.11.ln_1.weight"));
     mr_checkpoint_close(c);
 }
 
@@ -219,6 +248,14 @@ static void refuses_wrong_shape(void **state)
     write_model(
         &(struct change){.replaced = "lm_head.bias", .name = "lm_head.bias", .shape = {5, 1}});
     refuse(MR_ERR_FORMAT, "shape [5, 1], but config.json implies [5]");
+    write_model(&(struct change){.replaced = name, .name = name, .shape = {8, 15}});
+    refuse(MR_ERR_FORMAT, "shape [8, 15], but config.json implies [8, 16]");
+#define LARGE "9223372036854775807"
+    (void)files_write_safetensors("model.safetensors",
+                                  "{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[0," LARGE "," LARGE
+                                  "," LARGE "," LARGE "," LARGE "],\"data_offsets\":[0,0]}}",
+                                  0);
+    refuse(MR_ERR_FORMAT, "shape [0, " LARGE ", " LARGE);
 }
 
 static void refuses_wrong_dtype(void **state)
@@ -236,6 +273,11 @@ static void refuses_unknown_tensor(void **state)
     refuse(MR_ERR_FORMAT, "h.1.ln_1.weight is not part of a GPT-J model with 1 layers");
     write_model(&(struct change){.name = "transformer.wpe.weight", .shape = {8}});
     refuse(MR_ERR_FORMAT, "wpe.weight is not part");
+    char name[201];
+    (void)memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    write_model(&(struct change){.name = name, .shape = {8}});
+    refuse(MR_ERR_FORMAT, "xxx... is not part");
 }
 
 static void refuses_tensor_under_both_names(void **state)
@@ -334,6 +376,14 @@ static void refuses_malformed_index(void **state)
     (void)files_write_text("model.safetensors.index.json",
                            "{\"weight_map\":{\"a\":\"x\",\"a\":\"y\"}}");
     refuse(MR_ERR_FORMAT, "duplicate");
+    enum { FILES = 4097 };
+    static char index[16 * FILES + 32];
+    size_t n = (size_t)sprintf(index, "{\"weight_map\":{");
+    for (int i = 0; i < FILES; i++)
+        n += (size_t)sprintf(index + n, "%s\"%d\":\"%d\"", i ? "," : "", i, i);
+    (void)strcpy(index + n, "}}");
+    (void)files_write_text("model.safetensors.index.json", index);
+    refuse(MR_ERR_FORMAT, "names more than 4096 files");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, files_setup, files_teardown)
@@ -343,6 +393,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(opens_a_single_file),
         TEST(opens_names_without_prefix),
+        TEST(opens_more_than_ten_layers),
         TEST(skips_mask_buffers),
         TEST(opens_fixtures_that_transformers_wrote),
         TEST(refuses_missing_checkpoint),

@@ -54,6 +54,23 @@ static void reads_tensors_in_order_of_name(void **state)
     mr_weights_close(&file);
 }
 
+static void data_may_be_in_another_order_than_the_header(void **state)
+{
+    (void)state;
+    struct mr_weights file;
+    struct mr_error err = {0};
+    const char *path =
+        files_write_safetensors("a",
+                                "{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]},"
+                                "\"c\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]},"
+                                "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+                                3);
+    assert_int_equal(mr_weights_open(&file, false, path, &err), 0);
+    for (size_t i = 0; i < 3; i++) // a, b, c
+        assert_int_equal(file.tensors.at[i].data[0], "\0\2\1"[i]);
+    mr_weights_close(&file);
+}
+
 static void reads_a_file_without_tensors(void **state)
 {
     (void)state;
@@ -147,6 +164,10 @@ static void refuses_reads_outside_a_tensor_or_of_another_type(void **state)
     assert_int_equal(mr_tensor_copy(&t, 3, 0, i), MR_ERR_USAGE);
     assert_int_equal(mr_tensor_copy(&t, 1, SIZE_MAX, i), MR_ERR_USAGE);
     assert_int_equal(mr_tensor_read_f32(&t, 0, 1, &f), MR_ERR_USAGE);
+    const float floats[2] = {1, 2};
+    t = view(MR_DTYPE_F32, floats, 2, 4);
+    assert_ptr_equal(mr_tensor_view_f32(&t, 1, 1), floats + 1);
+    assert_null(mr_tensor_view_f32(&t, 1, 2));
 }
 
 // ---- hostile files ----
@@ -309,6 +330,7 @@ static void refuses_missing_or_malformed_fields(void **state)
     refuse(ENTRY("[1]", "[0]"), 4, MR_ERR_FORMAT, "pair");
     refuse(ENTRY("[1]", "[0,4,4]"), 4, MR_ERR_FORMAT, "pair");
     refuse(ENTRY("[1]", "[0,\"4\"]"), 4, MR_ERR_FORMAT, "pair");
+    refuse(ENTRY("[1]", "[null,4]"), 4, MR_ERR_FORMAT, "pair");
 }
 
 static void refuses_too_many_dimensions(void **state)
@@ -431,6 +453,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(reads_tensors_in_order_of_name),
+        TEST(data_may_be_in_another_order_than_the_header),
         TEST(reads_a_file_without_tensors),
         TEST(converts_every_half_exactly),
         TEST(converts_every_bfloat_exactly),

@@ -303,6 +303,7 @@ static void refuses_tensors_outside_their_storage(void **state)
         {{"x", "FloatStorage", "0", FLOATS, 12, 0, {0}, {0}}, "beyond its storage"},
         {{"x", "FloatStorage", "0", FLOATS, INT64_MAX, 1, {1}, {1}}, "beyond its storage"},
         {{"x", "FloatStorage", "0", FLOATS, 0, 1, {2}, {INT64_MAX}}, "beyond its storage"},
+        {{"x", "FloatStorage", "0", FLOATS, 0, 1, {4}, {INT64_MAX}}, "beyond its storage"},
         {{"x", "FloatStorage", "0", FLOATS, 0, 2, {3, 3}, {INT64_MAX, INT64_MAX}}, "beyond"},
         {{"x", "FloatStorage", "0", FLOATS, 0, 2, {INT64_MAX, INT64_MAX}, {0, 0}}, "beyond"},
         {{"x", "FloatStorage", "0", FLOATS, 0, 1, {INT64_MAX}, {0}}, "beyond"},
@@ -319,6 +320,100 @@ static void refuses_tensors_outside_their_storage(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuse_file(write_specs(&cases[i].spec, 1), MR_ERR_FORMAT, cases[i].words);
+}
+
+// ---- a model of GPT-2's kind, whose tensors are all of one storage ----
+
+static const char tied_name[] = "lm_head.weight";
+
+// `head`: where the tied matrix is once more, and `words`: its strides as the table of tokens.
+static int open_gpt2(struct mr_checkpoint **c, const struct spec *head, const int64_t *words,
+                     struct mr_error *err)
+{
+#define OF_GPT2(name, rank, ...) {name, "FloatStorage", "0", FLOATS, 0, rank, __VA_ARGS__}
+    struct spec specs[] = {
+        OF_GPT2("wte.weight", 2, {3, 2}, {words[0], words[1]}),
+        OF_GPT2("wpe.weight", 2, {2, 2}, {2, 1}),
+        OF_GPT2("h.0.ln_1.weight", 1, {2}, {1}),
+        OF_GPT2("h.0.ln_1.bias", 1, {2}, {1}),
+        OF_GPT2("h.0.attn.c_attn.weight", 2, {2, 6}, {6, 1}),
+        OF_GPT2("h.0.attn.c_attn.bias", 1, {6}, {1}),
+        OF_GPT2("h.0.attn.c_proj.weight", 2, {2, 2}, {2, 1}),
+        OF_GPT2("h.0.attn.c_proj.bias", 1, {2}, {1}),
+        OF_GPT2("h.0.ln_2.weight", 1, {2}, {1}),
+        OF_GPT2("h.0.ln_2.bias", 1, {2}, {1}),
+        OF_GPT2("h.0.mlp.c_fc.weight", 2, {2, 2}, {1, 2}),
+        OF_GPT2("h.0.mlp.c_fc.bias", 1, {2}, {1}),
+        OF_GPT2("h.0.mlp.c_proj.weight", 2, {2, 2}, {2, 1}),
+        OF_GPT2("h.0.mlp.c_proj.bias", 1, {2}, {1}),
+        OF_GPT2("ln_f.weight", 1, {2}, {1}),
+        OF_GPT2("ln_f.bias", 1, {2}, {1}),
+        *head,
+    };
+    const char *path = write_specs(specs, sizeof specs / sizeof *specs);
+    assert_int_equal(rename(path, files_path("pytorch_model.bin")), 0);
+    (void)files_write_text("config.json",
+                           "{\"model_type\":\"gpt2\",\"vocab_size\":3,\"n_positions\":2,"
+                           "\"n_embd\":2,\"n_layer\":1,\"n_head\":1,\"n_inner\":2,"
+                           "\"bos_token_id\":0,\"eos_token_id\":0}");
+    int rc = mr_checkpoint_open(c, files_dir, MR_DECODER, NULL, err);
+    (void)remove(files_path("pytorch_model.bin"));
+    (void)remove(files_path("config.json"));
+    return rc;
+}
+
+// torch.save writes a matrix that is tied twice over the same bytes.
+static void a_tied_matrix_may_be_there_twice(void **state)
+{
+    (void)state;
+    static const struct {
+        struct spec head;
+        int64_t words[2];
+        bool same;
+    } cases[] = {
+        {{tied_name, "FloatStorage", "0", FLOATS, 0, 2, {3, 2}, {2, 1}}, {2, 1}, true},
+        {{tied_name, "FloatStorage", "0", FLOATS, 0, 2, {3, 2}, {1, 3}}, {1, 3}, true},
+        {{tied_name, "FloatStorage", "0", FLOATS, 2, 2, {3, 2}, {2, 1}}, {2, 1}, false},
+        {{tied_name, "FloatStorage", "0", FLOATS, 0, 2, {3, 2}, {1, 3}}, {2, 1}, false},
+        {{tied_name, "FloatStorage", "0", FLOATS, 0, 2, {3, 2}, {2, 1}}, {1, 3}, false},
+        {{tied_name, "HalfStorage", "0", 2 * FLOATS, 0, 2, {3, 2}, {2, 1}}, {2, 1}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_error err = {0};
+        struct mr_checkpoint *c;
+        int rc = open_gpt2(&c, &cases[i].head, cases[i].words, &err);
+        if (!cases[i].same)
+            assert_refused(rc, MR_ERR_UNSUPPORTED, &err, "lm_head.weight differs from wte.weight");
+        else if (rc)
+            fail_msg("case %zu: %s", i, err.text);
+        mr_checkpoint_close(c);
+    }
+}
+
+// Of matrices that GPT-2's files have as [inputs][outputs]: also of one that torch has turned.
+static void turns_a_matrix_that_is_turned_already(void **state)
+{
+    (void)state;
+    static const float fc[] = {0, 1, 2, 3}, proj[] = {0, 2, 1, 3};
+    const struct spec head = {tied_name, "FloatStorage", "0", FLOATS, 0, 2, {3, 2}, {2, 1}};
+    struct mr_error err = {0};
+    struct mr_checkpoint *c;
+    if (open_gpt2(&c, &head, head.stride, &err))
+        fail_msg("%s", err.text);
+    const struct mr_list *block = &mr_checkpoint_config(c)->arch->block;
+    int seen = 0;
+    for (int i = 0; i < block->count; i++) {
+        const struct mr_item *item = &block->items[i];
+        const float *expected = !item->name                             ? NULL
+                                : strcmp(item->name, "mlp.c_fc") == 0   ? fc
+                                : strcmp(item->name, "mlp.c_proj") == 0 ? proj
+                                                                        : NULL;
+        if (expected)
+            expect_values(mr_checkpoint_item(c, 0, item, MR_WEIGHT), expected, 4);
+        seen += expected != NULL;
+    }
+    assert_int_equal(seen, 2);
+    mr_checkpoint_close(c);
 }
 
 static void refuses_duplicate_torch_tensor(void **state)
@@ -370,6 +465,10 @@ static void refuses_hostile_pickles(void **state)
         {BYTES("\x80\x02Nq\5h\4."), MR_ERR_FORMAT, "memo number"},
         {BYTES("\x80\x02Nr\xff\xff\xff\xff."), MR_ERR_FORMAT, "memo number"},
         {BYTES("\x80\x02q\0."), MR_ERR_FORMAT, "value is missing"},
+        {BYTES("\x80\x02Nq"), MR_ERR_FORMAT, "ends inside an operand"},
+        {BYTES("\x80\x02K"), MR_ERR_FORMAT, "ends inside an operand"},
+        {BYTES("\x80\x02G1234567"), MR_ERR_FORMAT, "ends inside an operand"},
+        {BYTES("\x80\x02}X\1\0\0\0aG12345678s."), MR_ERR_UNSUPPORTED, "\"a\" is a number"},
         {BYTES("\x80\x02\x8a\xff"
                "aaaa"),
          MR_ERR_FORMAT, "more than 64 bits"},
@@ -400,7 +499,13 @@ static void refuses_hostile_pickles(void **state)
          MR_ERR_FORMAT, "with arguments"},
         {BYTES("\x80\x02}Nb."), MR_ERR_FORMAT, "attributes"},
         {BYTES("\x80\x02"
+               "ctorch\nfloat32\n)R."),
+         MR_ERR_FORMAT, "no function"},
+        {BYTES("\x80\x02"
                "cos"),
+         MR_ERR_FORMAT, "ends inside a name"},
+        {BYTES("\x80\x02"
+               "cos\nsystem"),
          MR_ERR_FORMAT, "ends inside a name"},
         // what an attack looks like
         {BYTES("\x80\x02"
@@ -481,6 +586,7 @@ static void reads_tensors_as_torch_writes_them(void **state)
         {OF("_v3",
             ID(WORD, "ctorch\nUntypedStorage\n", KEY, CPU "K\x30") LAYOUT "\x89}ctorch\nfloat32\n"),
          NULL},
+        {OF("_v2", STORAGE LAYOUT "\x89}" FLOATS_TYPE), NULL}, // a type that is none of elements
         {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU), LAYOUT), "persistent id"},
         {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU "K\x0cNN"), LAYOUT), "persistent id"},
         {DESCRIBED(ID(WORD, FLOATS_TYPE, KEY, CPU "K\x0cK\1"), LAYOUT), "persistent id"},
@@ -528,6 +634,7 @@ static void refuse_repeated(const char *begin, const char *unit, size_t unit_siz
     put(&pickle, begin, strlen(begin));
     for (size_t i = 0; i < times; i++)
         put(&pickle, unit, unit_size);
+    put(&pickle, ".", 1);
     refuse_file(write_pickle(&pickle), MR_ERR_FORMAT, words);
 }
 
@@ -537,6 +644,7 @@ static void refuses_pickles_that_grow(void **state)
     refuse_repeated("", BYTES("("), 65, "nesting");
     refuse_repeated("", BYTES(")"), (1 << 18) + 1, "more objects");
     refuse_repeated("", BYTES("N"), (1 << 20) + 1, "more values");
+    refuse_repeated("}", BYTES("NNs"), (1 << 16) + 1, "more tensors");
     refuse_repeated("", BYTES("N000"), (2 << 20) + 1, "8388608"); // larger than any pickle
 }
 
@@ -711,6 +819,8 @@ int main(void)
         cmocka_unit_test(reads_views_and_strides),
         cmocka_unit_test(reads_handmade_archives),
         cmocka_unit_test(reads_zip64_beyond_4_gib),
+        cmocka_unit_test(a_tied_matrix_may_be_there_twice),
+        cmocka_unit_test(turns_a_matrix_that_is_turned_already),
         cmocka_unit_test(refuses_legacy_torch_file),
         cmocka_unit_test(refuses_what_is_no_state_dict),
         cmocka_unit_test(refuses_unknown_pickle_globals),

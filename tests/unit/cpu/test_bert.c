@@ -224,9 +224,45 @@ static void refuses_tensors_that_are_not_bert_s(void **state)
     struct bert_file w = {0};
     bert_entry(&w, "bert.other.weight", 1, 0, (float[]){1});
     refuses_checkpoint(&w, MR_ERR_FORMAT, "bert.other.weight");
+    // So are names that are shorter than any old ending, and longer than any that there is.
+    w = (struct bert_file){0};
+    bert_entry(&w, "a", 1, 0, (float[]){1});
+    refuses_checkpoint(&w, MR_ERR_FORMAT, "tensor a is not part");
+    char name[120];
+    (void)snprintf(name, sizeof name, "bert.%0100d.gamma", 0);
+    w = (struct bert_file){0};
+    bert_entry(&w, name, 1, 0, (float[]){1});
+    refuses_checkpoint(&w, MR_ERR_FORMAT, "000... is not part");
     w = (struct bert_file){0};
     bert_tensor(&w, "cls.predictions.decoder.weight", 31, 12);
     refuses_checkpoint(&w, MR_ERR_UNSUPPORTED, "cls.predictions.decoder.weight");
+}
+
+// A file may have the bias of the tied matrix twice: under its own name and the matrix's.
+static void takes_a_copy_of_a_bias_that_is_one(void **state)
+{
+    (void)state;
+    enum { WORDS = 31 };
+    static const char own[] = "cls.predictions.bias", copy[] = "cls.predictions.decoder.bias";
+    for (int differs = 0; differs < 2; differs++) {
+        struct bert_file w = {0};
+        float bias[WORDS];
+        bert_draw(own, WORDS, 0, bias);
+        bias[WORDS - 1] += (float)differs;
+        bert_entry(&w, copy, WORDS, 0, bias);
+        if (differs) {
+            refuses_checkpoint(&w, MR_ERR_UNSUPPORTED,
+                               "cls.predictions.decoder.bias differs from cls.predictions.bias");
+            continue;
+        }
+        struct mr_checkpoint *ck;
+        struct mr_error err = {0};
+        json_t *config = config_of("pretraining");
+        write_checkpoint(&w, config);
+        check(mr_checkpoint_open(&ck, files_dir, MR_ENCODER, NULL, &err), &err);
+        mr_checkpoint_close(ck);
+        json_decref(config);
+    }
 }
 
 static void refuses_config(const char *key, const char *value, int status, const char *words)
@@ -335,6 +371,7 @@ int main(void)
         TEST(agrees_with_transformers),
         TEST(reads_checkpoints_with_old_names),
         TEST(refuses_tensors_that_are_not_bert_s),
+        TEST(takes_a_copy_of_a_bias_that_is_one),
         TEST(refuses_settings_that_are_not_bert_s),
         TEST(an_encoder_is_no_writer_of_text),
         TEST(refuses_to_fill_with_no_words),
