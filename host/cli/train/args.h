@@ -107,7 +107,8 @@ bool train_learns_pairs(const struct train_args *a);
 // Into r->note: the rate of the step that it goes with.
 void train_note_rate(struct train_run *r, double rate);
 
-// Whether this rank has what rank 0 has: the version, the model, the configuration and the data.
+// Whether all ranks have what rank 0 has: the version, the model, the configuration and the data.
+// `err` is that of a rank that has not.
 int train_compare(struct train_run *r, struct mr_error *err);
 
 // The command line of `millrace train` where a configuration stands in it.

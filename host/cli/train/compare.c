@@ -85,9 +85,35 @@ static int compare_numbers(const struct fingerprint *own, const struct fingerpri
     return 0;
 }
 
+static int compare(const struct train_args *a, const struct fingerprint *own,
+                   const struct fingerprint *first, struct mr_error *err)
+{
+    if (strcmp(own->version, first->version) != 0)
+        return mr_fail(err, MR_ERR_FIT,
+                       "is millrace %s, and rank 0 on %s is %s; install the same one", own->version,
+                       first->host, first->version);
+    int rc = compare_numbers(own, first, err);
+    if (rc < 0)
+        return rc;
+    const char *what = NULL, *which = "";
+    if (own->config != first->config) {
+        what = "another configuration";
+        which = a->config ? a->config : "the command line";
+    } else if (own->model != first->model || own->origin != first->origin) {
+        what = "another model";
+        which = a->c.model;
+    } else if (own->data != first->data || own->held != first->held) {
+        what = "other data";
+        which = own->data != first->data ? a->t.train.data : a->t.held[0].data;
+    }
+    return what ? mr_fail(err, MR_ERR_FIT, "%s: is %s than on rank 0 (%s); give all ranks the same",
+                          which ? which : "the held-out data", what, first->host)
+                : 0;
+}
+
 int train_compare(struct train_run *r, struct mr_error *err)
 {
-    const struct train_args *a = r->a;
+    struct train_args *a = r->a;
     struct fingerprint own = {.version = MR_VERSION_STRING, .data = r->data.hash}, first;
     if (a->ranks.count == 1)
         return 0;
@@ -100,28 +126,11 @@ int train_compare(struct train_run *r, struct mr_error *err)
         return rc;
     first = own;
     mr_ranks_send(&a->ranks, &first, sizeof first);
-    if (strcmp(own.version, first.version) != 0)
-        return mr_fail(err, MR_ERR_FIT,
-                       "is millrace %s, and rank 0 on %s is %s; install the same one", own.version,
-                       first.host, first.version);
-    rc = compare_numbers(&own, &first, err);
-    if (rc < 0)
-        return rc;
-    const char *what = NULL, *which = "";
-    if (own.config != first.config) {
-        what = "another configuration";
-        which = a->config ? a->config : "the command line";
-    } else if (own.model != first.model || own.origin != first.origin) {
-        what = "another model";
-        which = a->c.model;
-    } else if (own.data != first.data || own.held != first.held) {
-        what = "other data";
-        which = own.data != first.data ? a->t.train.data : a->t.held[0].data;
-    }
-    if (what)
-        return mr_fail(err, MR_ERR_FIT, "%s: is %s than on rank 0 (%s); give all ranks the same",
-                       which ? which : "the held-out data", what, first.host);
-    unsigned char same = 1, all[ENGINES_MOST]; // nobody goes on before that is known
+    rc = compare(a, &own, &first, err);
+    // All end together, so that each removes what it has made.
+    unsigned char same = rc == 0, all[ENGINES_MOST];
     mr_ranks_gather(&a->ranks, &same, all, sizeof same);
-    return 0;
+    for (int k = 0; k < a->ranks.count; k++)
+        a->ended |= !all[k];
+    return a->ended ? MR_ERR_FIT : 0;
 }

@@ -68,8 +68,9 @@ static bool judge_killed(struct engines *e)
     if (!at || sscanf(at, "process rank %d with PID %*d on node %127s exited on signal %d", &rank,
                       node, &sig) != 3)
         return false;
+    (void)steps_done(e, done, sizeof done);
     (void)snprintf(line, sizeof line, "millrace: rank %d on %s: was ended by signal %d (%s)%s%s",
-                   rank, node, sig, strsignal(sig), steps_done(e, done, sizeof done),
+                   rank, node, sig, strsignal(sig), done,
                    *done ? ", and the same command goes on" : "");
     if (!*e->said && !e->asked)
         say(e, line);
@@ -118,6 +119,13 @@ static void take_line(struct engines *e)
     }
 }
 
+static void end_line(struct engines *e)
+{
+    e->line[e->length] = 0;
+    e->length = 0;
+    take_line(e);
+}
+
 // Returns false at the end.
 static bool take(struct engines *e)
 {
@@ -126,15 +134,22 @@ static bool take(struct engines *e)
     if (n <= 0)
         return n < 0 && (errno == EINTR || errno == EAGAIN);
     for (ssize_t i = 0; i < n; i++) {
-        if (data[i] != '\n' && e->length < sizeof e->line - 1) {
+        bool ends = data[i] == '\n';
+        if (!ends)
             e->line[e->length++] = data[i];
-            continue;
-        }
-        e->line[e->length] = 0;
-        e->length = 0;
-        take_line(e);
+        if (ends || e->length == sizeof e->line - 1) // a longer line becomes several
+            end_line(e);
     }
     return true;
+}
+
+// What an mpirun that was killed had begun to say.
+static void take_rest(struct engines *e)
+{
+    if (e->length > 0)
+        end_line(e);
+    if (e->banner)
+        judge_banner(e);
 }
 
 // ---- starting ----------------------------------------------------------------------------------
@@ -238,6 +253,7 @@ static int watch(struct engines *e)
         if (!ended)
             ended = waitpid(e->mpirun, &status, WNOHANG);
     }
+    take_rest(e);
     while (!ended && (ended = waitpid(e->mpirun, &status, 0)) < 0 && errno == EINTR) {
         ended = 0;
         pass_signals(e);

@@ -298,6 +298,8 @@ static int with_model(struct train_args *a)
     if (rc == 0)
         rc = eval ? train_run_eval(&r, &err) : train_run(&r, &err);
     train_run_close(&r);
+    if (a->ended && err.status == 0) // another rank says why
+        return EXIT_OK;
     if (rc == MR_ERR_INTERRUPTED && r.stop && a->ranks.count > 1) {
         cli_fail_as_one();
         a->ended = true;

@@ -29,6 +29,21 @@ device=(-d model:tinyt)
 learn -o "$work/four" --steps 2 --engines 2 -q >"$work/log" 2>&1
 ok going_on_with_another_number_has_them_too same "$work/four"
 
+"$millrace" "${words[@]:0:${#words[@]}-2}" "${data[@]}" -d model:tinyt,capacity=1250K -o "$work/said" --steps 3 --lr 1 --warmup 4 --engines 2 >"$work/log" 2>"$work/err"
+ok what_all_ranks_see_is_said_once test "$(grep -c 'layers from the host: 3 of 3' "$work/log")" = 1 \
+    -a "$(cut -c1-50 "$work/err")" = $'millrace: --warmup 4: the learning rate still grow\nmillrace: the loss has grown from 5.53 to 13.30, t'
+
+# ---- a configuration: checkpoints are rank 0's
+by_file=(-d model:tinyt --set "train_input.data_dir=$work/text" --set "eval_input.data_dir=$work/text")
+config() { "$millrace" train tests/e2e/train/config/first.yaml -m "$1" "${by_file[@]}" -o "$work/$2" "${@:3}"; }
+config train_and_eval by-one >"$work/lines" 2>&1
+config train_and_eval by-two --engines 2 >"$work/log" 2>&1
+ok a_configuration_prints_the_lines_of_one cmp "$work/lines" "$work/log"
+ok and_leaves_the_files_of_one diff -r "$work/by-one" "$work/by-two"
+config eval_all by-one >"$work/lines" 2>&1
+config eval_all by-one --engines 2 >"$work/log" 2>&1
+ok checkpoints_are_evaluated_by_two test "$(wc -l <"$work/lines")" = 3 -a "$(cmp "$work/lines" "$work/log")" = ""
+
 # ---- faults
 rank() { printf 'millrace: rank %s on %s: ' "$1" "$(hostname)"; }
 one_line() { [ "$(wc -l <"$work/err")" = 1 ] && grep -qF -- "$1" "$work/err"; }
@@ -45,6 +60,15 @@ OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" "${words[@]}" "${dat
     -n 1 "$millrace" "${words[@]}" --data "$work/other" "${device[@]}" -o "$work/five" --steps 1 >"$work/log" 2>&1
 ok other_data_on_a_rank_is_refused test $? != 0 -a "$(grep -cF "$(rank 1)$work/other: is other data than on rank 0" "$work/log")" = 1
 ok and_makes_no_state test -z "$(compgen -G "$work/five*")"
+sed 's/seed: 3/seed: 4/' tests/e2e/train/config/first.yaml >"$work/four.yaml"
+OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" train tests/e2e/train/config/first.yaml "${by_file[@]}" --set runconfig.seed=3 -o "$work/five" : \
+    -n 1 "$millrace" train "$work/four.yaml" "${by_file[@]}" --set runconfig.seed=3 -o "$work/five" >"$work/log" 2>&1
+ok another_configuration_on_a_rank test $? != 0 -a "$(grep -cF "$(rank 1)$work/four.yaml: is another configuration than on rank 0" "$work/log")" = 1
+ok and_leaves_no_drawn_weights test -z "$(compgen -G "$work/five*")"
+OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 2 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/by-mpirun" --steps 2 >"$work/log" 2>&1
+ok mpirun_may_be_called_itself test "$(same "$work/by-mpirun" && echo same)" = same
+"${run[@]}" -n 2 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 --engines 3 >"$work/log" 2>&1
+ok another_number_than_mpirun_has_started test $? = 2 -a "$(grep -c '^millrace: --engines 3: mpirun has started 2$' "$work/log")" = 2
 
 # other NAME TEXT PROGRAM [OPTIONS]: a second rank of another program or with other options.
 other() {
@@ -150,6 +174,46 @@ learn -o "$work/straight" --steps "$step" -q --eval-every 1000000 >"$work/log" 2
 ok it_ends_behind_a_step_with_the_bytes_of_one cmp "$work/straight/state" "$work/stop/state"
 ok nothing_stays_behind test -z "$(ls -A "$TMPDIR")"
 
+# ---- what mpirun says, by one in its place: a program of bash whose standard output is its standard error
+case $millrace in /*) program=$millrace ;; *) program=$PWD/$millrace ;; esac
+mkdir "$work/fake"
+printf '#!/bin/bash\neval "$SAYS" >&2\n' >"$work/fake/mpirun.openmpi"
+chmod +x "$work/fake/mpirun.openmpi"
+says() { # NAME STATUS LINES PROGRAM [OPTIONS]: what becomes of it, within 20 s
+    SAYS=$4 PATH=$work/fake:$PATH timeout 20 "$program" "${fake[@]}" --engines 2 "${@:5}" >"$work/out" 2>"$work/err" </dev/null
+    ok "$1" test $? = "$2" -a "$(cat "$work/err")" = "$3"
+    [ "$(cat "$work/err")" = "$3" ] || sed 's/^/# /' "$work/err"
+}
+fake=("${words[@]}" "${data[@]}" --steps 3)
+goes_on="$work/one has the steps that were done" none=(-o "$work/none") one=(-o "$work/one")
+banner() { printf 'echo ---------------; echo "%s"; echo ---------------; ' "$1"; }
+killed=$(banner 'mpirun noticed that process rank 1 with PID 0 on node far exited on signal 9 (Killed).')
+signal='millrace: rank 1 on far: was ended by signal 9 (Killed)'
+says a_killed_rank_before_there_is_a_state 137 "$signal" "$killed exit 137" "${none[@]}"
+says a_killed_rank_beside_a_state 137 "$signal; $goes_on, and the same command goes on" "$killed exit 137" "${one[@]}"
+says the_first_error_of_ranks_is_enough 3 'millrace: rank 1 on far: is wrong' \
+    "echo 'millrace: rank 1 on far: is wrong'; echo 'millrace: rank 0 on near: is wrong'; $killed exit 3" "${one[@]}"
+says a_line_that_all_say_is_said_once 0 $'millrace: it diverges\nmillrace: the end' \
+    "echo 'millrace: it diverges'; echo; echo '[far:1] lost'; echo 'millrace: it diverges'; echo 'millrace: the end'; exit 0" "${one[@]}"
+says lines_that_are_not_known_are_passed_on 4 $'a warning\nrank 0 has something to say\nprocess rank 1 too\n'"[far:1] lost
+millrace: mpirun ended with status 7; $goes_on" "echo 'a warning'; echo 'mpirun: Forwarding signal 10 to job'; echo '[far:1] lost'
+    $(banner 'rank 0 has something to say') $(banner 'process rank 1 too') exit 7" "${one[@]}"
+says a_long_line_is_whole 0 "$(printf '%4095s\n%4095s\n|' '' '')" "printf '%8190s|' ''; exit 0" "${one[@]}"
+says what_has_no_end_is_said_too 4 $'first\nlast\nmillrace: mpirun ended with status 137; '"$goes_on" 'echo ----------; echo first; printf last; kill -KILL $$' "${one[@]}"
+says hosts_are_mpiruns 0 "2 --hostfile $work/text $program train" 'echo "${@:5:5}"; exit 0' "${one[@]}" --hosts "$work/text"
+mkdir "$work/$(printf '%040d' 0)"
+for dir in '' "$work/$(printf '%040d' 0)"; do
+    TMPDIR=$dir says "mpi_has_a_short_directory_${#dir}" 0 '/tmp' 'echo "${OMPI_MCA_orte_tmpdir_base%/millrace-??????}"; exit 0' "${one[@]}"
+done
+TMPDIR=$work/no says or_finds_one_itself 0 'none' 'echo "${OMPI_MCA_orte_tmpdir_base:-none}"; exit 0' "${one[@]}"
+says who_keeps_its_standard_error_is_not_waited_for 0 '' "sleep 60 & echo \$! >'$work/sleeper'; exit 0" "${one[@]}"
+kill "$(cat "$work/sleeper")"
+says ctrl_c_without_a_word 130 "millrace: interrupted; $goes_on" 'trap "exit 1" USR1; kill -INT $PPID; while :; do sleep 0.1; done' "${one[@]}"
+says ctrl_c_twice_where_nothing_ends 130 "millrace: interrupted; $goes_on" \
+    'trap "" TERM; trap "kill -INT \$PPID" USR1; kill -INT $PPID; while :; do sleep 0.1; done' "${one[@]}"
+fake=(train tests/e2e/train/config/first.yaml)
+says a_configuration_may_name_the_state 4 'millrace: mpirun ended with status 7; the directory of the state has the steps that were done' 'exit 7'
+
 # ---- what cannot be
 exits engines_and_standard_input 2 'each of them reads --data' "${words[@]}" --data - -o "$work/x" --steps 1 --engines 2
 exits more_devices_than_engines 2 '3 devices, and there are 2 engines; --engines 3' "${words[@]}" "${data[@]}" -d model:tinyt,model:tinyt,model:sim,train -o "$work/x" --steps 1 --engines 2
@@ -157,9 +221,9 @@ exits a_device_for_each_and_one_engine 2 '2 devices, and there is 1 engine; --en
 exits ranks_on_a_device_that_cannot_train 2 "^millrace: rank [01] on $(hostname): device cpu: cannot train: .*; model:sim can\$" "${words[@]}" "${data[@]}" -d cpu: -o "$work/x" --steps 1 --engines 2
 exits hosts_of_a_file_that_is_not_there 3 "^millrace: --hosts $work/none: No such file or directory; " "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2 --hosts "$work/none"
 exits hosts_of_a_directory 3 "^millrace: --hosts $work: Is a directory; " "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2 --hosts "$work"
+exits devices_without_a_kind 2 "^millrace: rank 0 on $(hostname): model:tinyt,:x: no such configuration; " "${words[@]}" "${data[@]}" -d model:tinyt,:x -o "$work/x" --steps 1 --engines 2
 exits no_engines 2 'engines' "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 0
 # by_path PATH EXITS...: with another PATH for the program.
-case $millrace in /*) program=$millrace ;; *) program=$PWD/$millrace ;; esac
 by_path() {
     printf '#!/bin/sh\nPATH=%s exec %s "$@"\n' "$1" "$program" >"$work/by-path"
     chmod +x "$work/by-path"
