@@ -124,13 +124,14 @@ static int encode_utf8(struct encoding *e, const unsigned char *text, size_t siz
     return 0;
 }
 
-// Text without added tokens: runs of valid UTF-8, and between them runs of other bytes.
+// Text without added tokens, of a byte or more: runs of valid UTF-8, and between them runs of other
+// bytes.
 static int encode_plain(struct encoding *e, const unsigned char *text, size_t size)
 {
     struct mr_buf *prefixed = &e->tokenizer->prefixed;
     if (e->tokenizer->wordpiece)
         return mr_wordpiece_encode(e->tokenizer, text, size, e->tokens, e->err);
-    if (e->tokenizer->add_prefix_space && size > 0 && text[0] != ' ') {
+    if (e->tokenizer->add_prefix_space && text[0] != ' ') {
         prefixed->size = 0;
         int rc = mr_buf_append(prefixed, " ", 1, e->err);
         if (!rc)

@@ -31,6 +31,5 @@ void mr_tokenizer_index(struct mr_tokenizer *tokenizer, int32_t id)
 {
     const struct token *t = &tokenizer->tokens[id];
     size_t slot = find_slot(tokenizer, tokenizer->bytes.data + t->offset, t->size);
-    if (tokenizer->by_bytes[slot] < 0)
-        tokenizer->by_bytes[slot] = id;
+    tokenizer->by_bytes[slot] = id; // which is empty: no text is twice in a vocabulary
 }

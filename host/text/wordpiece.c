@@ -102,8 +102,7 @@ static int read_characters(struct mr_wordpiece *w, const unsigned char *text, si
 {
     // A character becomes at most three, and these are written in front of what is still to be
     // read: no more than a quarter of the room is ever text.
-    int rc = size > SIZE_MAX / 32 ? mr_fail(err, MR_ERR_MEMORY, "a word of %zu bytes", size)
-                                  : reserve(w, 12 * size + 16, err);
+    int rc = reserve(w, 12 * size + 16, err); // of less than 2 GiB: see mr_tokenizer_encode()
     w->count = 0;
     for (size_t at = 0, length; rc == 0 && at < size; at += length)
         if (mr_utf8_scan(text + at, size - at, &length) == MR_UTF8_CHAR)
@@ -220,15 +219,16 @@ int mr_wordpiece_encode(struct mr_tokenizer *t, const unsigned char *text, size_
 int mr_wordpiece_decode(const struct mr_wordpiece *w, const char *token, size_t size, size_t before,
                         struct mr_buf *text, struct mr_error *err)
 {
-    bool goes_on = before > 0 && w->prefix.size > 0 && size >= w->prefix.size &&
-                   memcmp(token, w->prefix.data, w->prefix.size) == 0;
+    // An empty prefix is that of every token, as for `tokenizers`.
+    bool goes_on = before > 0 && size >= w->prefix.size &&
+                   (w->prefix.size == 0 || memcmp(token, w->prefix.data, w->prefix.size) == 0);
     if (goes_on) {
         token += w->prefix.size;
         size -= w->prefix.size;
-    } else if (before > 0 && !(w->tidy && size > 0 && strchr(".?!,", token[0]))) {
+    } else if (before > 0 && !(w->tidy && strchr(".?!,", token[0]))) {
         int rc = mr_buf_append(text, " ", 1, err);
         if (rc)
             return rc;
     }
-    return size > 0 ? mr_buf_append(text, token, size, err) : 0;
+    return mr_buf_append(text, token, size, err);
 }

@@ -136,7 +136,7 @@ static int read_prefix(struct mr_loader *l, const json_t *model)
     size_t size = strlen(text);
     if (size > MR_WORD_CHARS)
         return unsupported(l, "\"continuing_subword_prefix\" is too long");
-    return size ? mr_buf_append(&l->tokenizer->wordpiece->prefix, text, size, l->err) : 0;
+    return mr_buf_append(&l->tokenizer->wordpiece->prefix, text, size, l->err);
 }
 
 static int read_limit(struct mr_loader *l, const json_t *model)

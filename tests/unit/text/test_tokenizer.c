@@ -143,6 +143,9 @@ static void reads_vocab_and_merges_files(void **state)
     copy("models/demo/vocab.json", "vocab.json");
     copy("models/demo/merges.txt", "merges.txt");
     check_vectors(files_dir, VECTORS "demo.jsonl");
+    // Real directories have the token in both files.
+    (void)files_write_text("added_tokens.json", "{\"<|endoftext|>\": 0}");
+    check_vectors(files_dir, VECTORS "demo.jsonl");
 }
 
 // GPT-J's 143 extra tokens on the demo's vocabulary, as make_tokenizer.py adds them: in
@@ -367,6 +370,16 @@ static json_t *hand_made(void)
     return root;
 }
 
+static void add(json_t *root, int id, const char *content, const char *flag, bool special)
+{
+    json_t *entry = json_pack("{s:i, s:s, s:b, s:b}", "id", id, "content", content, "special",
+                              special, "normalized", 0);
+    assert_non_null(entry);
+    if (flag)
+        json_object_set_new(entry, flag, json_true());
+    json_array_append_new(json_object_get(root, "added_tokens"), entry);
+}
+
 // Takes the reference.
 static const char *write_tokenizer(json_t *root)
 {
@@ -395,6 +408,14 @@ static void merges_by_rank_then_from_the_left(void **state)
     check_ids(t, "ababc", 3, (int32_t[]){256, 'a', 258});
     check_ids(t, "ab c", 3, (int32_t[]){256, ' ', 'c'}); // not across words
     assert_int_equal(mr_tokenizer_vocab_size(t), 259);
+    mr_tokenizer_close(t);
+
+    // "a bc" goes before "a b", which is left over when the word is one token.
+    json_t *root = hand_made();
+    json_t *model = json_object_get(root, "model");
+    json_object_set_new(model, "merges", json_pack("[s, s, s]", "b c", "a bc", "a b"));
+    t = open_tokenizer(write_tokenizer(root));
+    check_ids(t, "abc", 1, (int32_t[]){257});
     mr_tokenizer_close(t);
 }
 
@@ -450,6 +471,7 @@ static void settings_of_the_file_are_followed(void **state)
     json_object_set_new(json_object_get(root, "model"), "ignore_merges", json_true());
     struct mr_tokenizer *t = open_tokenizer(write_tokenizer(root));
     check_ids(t, "abc", 1, (int32_t[]){257});
+    check_ids(t, "ababc", 3, (int32_t[]){256, 'a', 258}); // no token, so it is merged
     mr_tokenizer_close(t);
 
     root = hand_made();
@@ -496,6 +518,33 @@ static void a_token_outside_the_alphabet_is_its_text(void **state)
     assert_memory_equal(text.data, "\xc4\xa0\xe6\xbc\xa2", 5);
     mr_buf_free(&text);
     mr_tokenizer_close(t);
+
+    root = hand_made(); // a space as itself is no character of the alphabet
+    json_object_set_new(json_object_get(json_object_get(root, "model"), "vocab"), "a b",
+                        json_integer(259));
+    t = open_tokenizer(write_tokenizer(root));
+    check_ids(t, "a b", 3, (int32_t[]){'a', ' ', 'b'});
+    mr_tokenizer_close(t);
+}
+
+// An added token is shown as its text, but as its bytes if a word may become it.
+static void an_added_token_that_words_become_keeps_its_bytes(void **state)
+{
+    (void)state;
+    for (int ignore = 0; ignore < 2; ignore++) {
+        json_t *root = hand_made();
+        json_t *model = json_object_get(root, "model");
+        json_object_set_new(model, "ignore_merges", json_boolean(ignore));
+        json_object_set_new(json_object_get(model, "vocab"), "\xc4\xa0z", json_integer(259));
+        add(root, 259, "\xc4\xa0z", NULL, false);
+        struct mr_tokenizer *t = open_tokenizer(write_tokenizer(root));
+        const char *expected = ignore ? " z" : "\xc4\xa0z";
+        size_t size;
+        const char *bytes = mr_tokenizer_bytes(t, 259, &size);
+        assert_int_equal(size, strlen(expected));
+        assert_memory_equal(bytes, expected, size);
+        mr_tokenizer_close(t);
+    }
 }
 
 // A template of the text alone adds no tokens.
@@ -509,16 +558,6 @@ static void a_template_of_the_text_alone_is_taken(void **state)
     struct mr_tokenizer *t = open_tokenizer(write_tokenizer(root));
     check_ids(t, "ab", 1, (int32_t[]){256});
     mr_tokenizer_close(t);
-}
-
-static void add(json_t *root, int id, const char *content, const char *flag, bool special)
-{
-    json_t *entry = json_pack("{s:i, s:s, s:b, s:b}", "id", id, "content", content, "special",
-                              special, "normalized", 0);
-    assert_non_null(entry);
-    if (flag)
-        json_object_set_new(entry, flag, json_true());
-    json_array_append_new(json_object_get(root, "added_tokens"), entry);
 }
 
 static void added_tokens_are_found_in_the_text(void **state)
@@ -541,6 +580,7 @@ static void added_tokens_are_found_in_the_text(void **state)
     check_ids(t, "w\xc3\xb6rt,w\xc3\xb6rt", 3, (int32_t[]){263, ',', 263});
     check_ids(t, "w\xc3\xb6rt_", 6, (int32_t[]){'w', 0xc3, 0xb6, 'r', 't', '_'});
     check_ids(t, "\xc3\xa9w\xc3\xb6rt", 7, (int32_t[]){0xc3, 0xa9, 'w', 0xc3, 0xb6, 'r', 't'});
+    check_ids(t, "\xffw\xc3\xb6rt\xff", 3, (int32_t[]){0xff, 263, 0xff}); // no letters
     check_ids(t, "later<l>", 2, (int32_t[]){266, 261});
     assert_true(mr_tokenizer_is_special(t, 259));
     assert_false(mr_tokenizer_is_special(t, 260));
@@ -554,6 +594,10 @@ static void added_tokens_are_found_in_the_text(void **state)
     assert_int_equal(tokens.count, 14);
     assert_int_equal(tokens.ids[0], '<');
     assert_int_equal(tokens.ids[13], 261);
+    // Nothing of a text that is too long is read.
+    assert_refused(mr_tokenizer_encode(t, "", INT32_MAX, MR_SPECIAL_AS_TEXT, &tokens, &err),
+                   MR_ERR_USAGE, &err,
+                   "a text of 2147483647 bytes is too long; the limit is 2147483646");
     mr_tokens_free(&tokens);
 
     struct mr_buf text = {0};
@@ -630,6 +674,7 @@ static void unused_ids_are_refused_or_shown_as_unknown(void **state)
     for (size_t i = 0; i < sizeof unused / sizeof unused[0]; i++) {
         size_t size;
         assert_null(mr_tokenizer_bytes(t, unused[i], &size));
+        assert_false(mr_tokenizer_is_special(t, unused[i]));
         struct mr_buf text = {0};
         struct mr_error err = {0};
         assert_refused(mr_tokenizer_decode(t, &unused[i], 1, false, &text, &err), MR_ERR_USAGE,
@@ -853,6 +898,7 @@ static void refuses_bad_merges(void **state)
     refuse_with("model", "merges", json_pack("[s]", "a xyz"), MR_ERR_FORMAT, "\"xyz\"");
     refuse_with("model", "merges", json_pack("[[s]]", "a"), MR_ERR_FORMAT, "neither");
     refuse_with("model", "merges", json_pack("[[s, i]]", "a", 1), MR_ERR_FORMAT, "neither");
+    refuse_with("model", "merges", json_pack("[[i, s]]", 1, "a"), MR_ERR_FORMAT, "neither");
     refuse_with("model", "merges", json_pack("[i]", 1), MR_ERR_FORMAT, "neither");
     refuse_with("model", "merges", json_object(), MR_ERR_FORMAT, "\"merges\" is an object");
 }
@@ -955,6 +1001,7 @@ int main(void)
         TEST(merges_by_rank_then_from_the_left),
         TEST(settings_of_the_file_are_followed),
         TEST(a_token_outside_the_alphabet_is_its_text),
+        TEST(an_added_token_that_words_become_keeps_its_bytes),
         TEST(a_template_of_the_text_alone_is_taken),
         TEST(added_tokens_are_found_in_the_text),
         TEST(the_longest_added_token_wins),

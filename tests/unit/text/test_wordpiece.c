@@ -268,6 +268,33 @@ static const char *changed(const char *part, const char *key, const char *value)
     return path;
 }
 
+// Then every piece goes on with a word, and what is a word is lost, as with `tokenizers`.
+static void pieces_may_have_no_prefix(void **state)
+{
+    (void)state;
+    json_t *root = quoted(small);
+    json_t *model = json_object_get(root, "model");
+    json_object_set_new(model, "continuing_subword_prefix", json_string(""));
+    json_object_set_new(json_object_get(model, "vocab"), "b", json_integer(8));
+    json_object_set_new(json_object_get(root, "decoder"), "prefix", json_string(""));
+    char *file = json_dumps(root, 0);
+    struct mr_tokenizer *t = open_tokenizer(files_write_text("t.json", file));
+    struct mr_error err = {0};
+    struct mr_tokens tokens = {0};
+    struct mr_buf text = {0};
+    assert_int_equal(mr_tokenizer_encode(t, "ab b", 4, MR_SPECIAL_PARSE, &tokens, &err), 0);
+    assert_int_equal(tokens.count, 3);
+    assert_memory_equal(tokens.ids, ((int32_t[]){5, 8, 8}), 3 * sizeof *tokens.ids);
+    assert_int_equal(mr_tokenizer_decode(t, tokens.ids, 3, true, &text, &err), 0);
+    assert_int_equal(text.size, 3);
+    assert_memory_equal(text.data, "abb", 3);
+    mr_buf_free(&text);
+    mr_tokens_free(&tokens);
+    mr_tokenizer_close(t);
+    free(file);
+    json_decref(root);
+}
+
 static void settings_of_the_file_are_followed(void **state)
 {
     (void)state;
@@ -420,6 +447,7 @@ int main(void)
         TEST(lists_of_other_line_ends),
         TEST(every_code_point_is_the_library_s),
         TEST(bytes_that_are_no_characters_are_left_out),
+        TEST(pieces_may_have_no_prefix),
         TEST(settings_of_the_file_are_followed),
         TEST(refuses_other_kinds_of_wordpiece),
         TEST(refuses_templates_that_are_not_berts),
