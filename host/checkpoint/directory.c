@@ -27,6 +27,8 @@ static int not_empty(const struct mr_directory *d, struct mr_error *err)
 static int check_target(const struct mr_directory *d, struct mr_error *err)
 {
     struct stat st, here;
+    if (!*d->dir)
+        return mr_fail(err, MR_ERR_USAGE, "a directory without a name; name a new one");
     DIR *dir = opendir(d->dir);
     if (!dir && errno == ENOENT && lstat(d->dir, &st) == 0)
         return mr_fail(err, MR_ERR_IO,

@@ -155,21 +155,26 @@ static void opens_names_without_prefix(void **state)
     mr_checkpoint_close(c);
 }
 
+static struct mr_config drawn(const char *type, int n_layer)
+{
+    return (struct mr_config){.arch = mr_arch_find(type),
+                              .vocab_size = 5,
+                              .n_positions = 8,
+                              .n_embd = 8,
+                              .n_layer = n_layer,
+                              .n_head = 2,
+                              .head_dim = 4,
+                              .rotary_dim = 2,
+                              .n_inner = 16,
+                              .layer_norm_epsilon = 1e-5F};
+}
+
 // Numbers of layers have as many digits as they need, and no zero in front.
 static void opens_more_than_ten_layers(void **state)
 {
     (void)state;
     struct mr_error err = {0};
-    const struct mr_config config = {.arch = mr_arch_find("gptj"),
-                                     .vocab_size = 5,
-                                     .n_positions = 8,
-                                     .n_embd = 8,
-                                     .n_layer = 11,
-                                     .n_head = 2,
-                                     .head_dim = 4,
-                                     .rotary_dim = 2,
-                                     .n_inner = 16,
-                                     .layer_norm_epsilon = 1e-5F};
+    const struct mr_config config = drawn("gptj", 11);
     if (mr_synthetic_write(files_dir, &config, 1, &err))
         fail_msg("%s", err.text);
     struct mr_checkpoint *c = open_dir(files_dir);
@@ -179,6 +184,36 @@ static void opens_more_than_ten_layers(void **state)
     assert_null(mr_checkpoint_tensor(c, "transformer.h.010.ln_1.weight"));
     assert_null(mr_checkpoint_tensor(c, "transformer.h.11.ln_1.weight"));
     mr_checkpoint_close(c);
+}
+
+// What of a drawn model's configuration is true or false.
+static void a_drawn_model_keeps_its_flags(void **state)
+{
+    (void)state;
+    for (int flag = 0; flag < 2; flag++) {
+        struct mr_error err = {0};
+        struct mr_config config = drawn("gpt2", 1), back;
+        config.scale_by_layer = flag;
+        if (mr_synthetic_write(files_dir, &config, 1, &err) ||
+            mr_config_load_from(&back, files_dir, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(back.scale_by_layer, flag);
+    }
+}
+
+static void a_drawn_model_on_a_full_disk_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config.json", "model.safetensors"};
+    const struct mr_config config = drawn("gptj", 4);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct mr_error err = {0};
+        char words[96];
+        assert_int_equal(symlink("/dev/full", files_path(names[i])), 0);
+        (void)snprintf(words, sizeof words, "%s: cannot write: No space left", names[i]);
+        assert_refused(mr_synthetic_write(files_dir, &config, 1, &err), MR_ERR_IO, &err, words);
+        assert_int_equal(unlink(files_path(names[i])), 0);
+    }
 }
 
 static void skips_mask_buffers(void **state)
@@ -394,6 +429,8 @@ int main(void)
         TEST(opens_a_single_file),
         TEST(opens_names_without_prefix),
         TEST(opens_more_than_ten_layers),
+        TEST(a_drawn_model_keeps_its_flags),
+        TEST(a_drawn_model_on_a_full_disk_is_refused),
         TEST(skips_mask_buffers),
         TEST(opens_fixtures_that_transformers_wrote),
         TEST(refuses_missing_checkpoint),

@@ -146,6 +146,13 @@ static void wrong_settings_are_refused(void **unused)
             MR_ERR_USAGE, &err, cases[i].says);
         assert_null(l.pair);
     }
+    const char *many[MR_LORA_TARGETS + 2] = {NULL};
+    for (int i = 0; i <= MR_LORA_TARGETS; i++)
+        many[i] = "q_proj";
+    struct mr_error err = {0};
+    struct mr_lora l;
+    assert_refused(mr_lora_new(&l, mr_checkpoint_config(c), 8, 8, many, &err), MR_ERR_USAGE, &err,
+                   "LoRA has 16 targets at most");
     mr_checkpoint_close(c);
 }
 
@@ -385,6 +392,8 @@ static void refuses_tensors_that_do_not_belong(void **unused)
          "fc_out.lora_A.weight is not [3, 100], as the model and the adapter's rank want it"},
         {"\"F32\",\"shape\":[3,100]", "\"F32\",\"shape\":[100,3]", MR_ERR_FORMAT,
          "fc_out.lora_A.weight is not [3, 100], as the model and the adapter's rank want it"},
+        {"\"F32\",\"shape\":[3,100]", "\"F16\",\"shape\":[3,200]", MR_ERR_FORMAT,
+         "fc_out.lora_A.weight is not [3, 100], as the model and the adapter's rank want it"},
     };
     static const char *const targets[] = {"q_proj", "mlp.fc_out", "mlp.fc_in", NULL};
     struct mr_checkpoint *m = open_model("gptj", NULL);
@@ -425,6 +434,14 @@ static void refuses_damaged_files(void **unused)
     char *data = files_read(path, &size);
     assert_int_equal(truncate(path, (off_t)size - 4), 0);
     assert_refused(mr_peft_read(&back, c, files_path("adapter"), &err), MR_ERR_FORMAT, &err, path);
+    char header[300]; // of a tensor whose name is longer than any of a model
+    (void)snprintf(header, sizeof header,
+                   "{\"base_model.model.%0120d.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[0],"
+                   "\"data_offsets\":[0,0]}}",
+                   0);
+    (void)files_write_safetensors("adapter/adapter_model.safetensors", header, 0);
+    assert_refused(mr_peft_read(&back, c, files_path("adapter"), &err), MR_ERR_FORMAT, &err,
+                   "000... is of no matrix that the model has");
     assert_int_equal(unlink(path), 0);
     assert_refused(mr_peft_read(&back, c, files_path("adapter"), &err), MR_ERR_IO, &err,
                    "there is neither adapter_model.safetensors nor adapter_model.bin beside it");
@@ -452,6 +469,31 @@ static void a_directory_that_is_filled_meanwhile_is_left_alone(void **unused)
     remove_dir(files_path("adapter"));
 }
 
+// What is written into, or put in the place of, may change meanwhile as well.
+static void a_directory_that_cannot_be_written_is_refused(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_directory d;
+    struct mr_lora l;
+    struct mr_checkpoint *m = open_model("gptj", NULL);
+    assert_refused(mr_directory_check("", &err), MR_ERR_USAGE, &err, "without a name");
+    new_adapter(&l, mr_checkpoint_config(m), all_of("gptj"));
+    check(mr_directory_open(&d, files_path("adapter"), NULL, &err), &err);
+    assert_int_equal(rmdir(d.tmp), 0);
+    int rc = mr_peft_write(&l, mr_checkpoint_config(m), "some/model", &d, &err);
+    assert_refused(rc, MR_ERR_IO, &err,
+                   "adapter: cannot create adapter_config.json: No such file or directory");
+    assert_int_equal(mr_directory_end(&d, rc, &err), MR_ERR_IO);
+    check(mr_directory_open(&d, files_path("adapter"), NULL, &err), &err);
+    const char *file = files_write_text("adapter", "");
+    assert_refused(mr_directory_end(&d, 0, &err), MR_ERR_IO, &err,
+                   "adapter: cannot put the directory there: Not a directory");
+    assert_int_equal(unlink(file), 0);
+    mr_lora_free(&l);
+    mr_checkpoint_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +506,7 @@ int main(void)
         cmocka_unit_test(refuses_tensors_that_do_not_belong),
         cmocka_unit_test(refuses_damaged_files),
         cmocka_unit_test(a_directory_that_is_filled_meanwhile_is_left_alone),
+        cmocka_unit_test(a_directory_that_cannot_be_written_is_refused),
     };
     if (files_setup(NULL) != 0)
         return 1;

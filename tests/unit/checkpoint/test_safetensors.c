@@ -138,6 +138,24 @@ static void converts_every_bfloat_exactly(void **state)
         assert_int_equal(bits_of(floats[i]), i << 16);
 }
 
+// What is infinite or no number was so before and does not end the narrowing.
+static void narrows_infinities_and_nans(void **state)
+{
+    (void)state;
+    const float in[] = {NAN, -NAN, INFINITY, -INFINITY, 1};
+    for (int half = 0; half < 2; half++) {
+        enum mr_dtype dtype = half ? MR_DTYPE_F16 : MR_DTYPE_BF16;
+        uint16_t out[5];
+        float back[5];
+        assert_int_equal(mr_narrow(dtype, in, 5, out), 5);
+        struct mr_tensor t = view(dtype, out, 5, sizeof *out);
+        assert_int_equal(mr_tensor_read_f32(&t, 0, 5, back), 0);
+        for (int i = 0; i < 2; i++)
+            assert_true(isnan(back[i]) && !signbit(back[i]) == !signbit(in[i]));
+        assert_memory_equal(back + 2, in + 2, 3 * sizeof *in);
+    }
+}
+
 static void reads_ranges_at_any_alignment(void **state)
 {
     (void)state;
@@ -457,6 +475,7 @@ int main(void)
         TEST(reads_a_file_without_tensors),
         TEST(converts_every_half_exactly),
         TEST(converts_every_bfloat_exactly),
+        TEST(narrows_infinities_and_nans),
         TEST(reads_ranges_at_any_alignment),
         TEST(refuses_reads_outside_a_tensor_or_of_another_type),
         TEST(refuses_missing_file),
