@@ -3,6 +3,21 @@
 
 #include <string.h>
 
+static bool is_power_of_two(int x, int most)
+{
+    return x > 0 && x <= most && (x & (x - 1)) == 0;
+}
+
+// Within the bounds of rtl/spec/core_ports.def, which the host divides by and has arrays for.
+static bool is_possible(const struct mr_geometry *g)
+{
+    return is_power_of_two(g->n, 16) && is_power_of_two(g->r, 32) &&
+           is_power_of_two(g->t, 1 << 15) && g->t >= g->r &&
+           is_power_of_two(g->act_words, 1 << 15) && is_power_of_two(g->qkv_words, 1 << 15) &&
+           g->d_max > 0 && g->rot_max > 0 && g->scores > 0 && g->ring > 0 && g->ctx_max > 0 &&
+           g->w_max > 0;
+}
+
 int mr_registers_identify(struct mr_device *dev, mr_register_read *read, struct mr_error *err)
 {
     enum { MAGIC, VERSION, GEOMETRY, WORDS, ROWS, SCORES, RING, FORMATS, ATTENTION, CLOCK, COUNT };
@@ -37,7 +52,13 @@ int mr_registers_identify(struct mr_device *dev, mr_register_read *read, struct 
         .train = (~v[FORMATS] & MR_HAS_TRAINING) == 0,
     };
     dev->info.clock_khz = v[CLOCK];
-    return 0;
+    return is_possible(&dev->info.g)
+               ? 0
+               : mr_fail(err, MR_ERR_DEVICE,
+                         "%s: reports a geometry that no engine has (registers 0x%08x, 0x%08x, "
+                         "0x%08x, 0x%08x, 0x%08x, 0x%08x); program it again",
+                         dev->info.uri, v[GEOMETRY], v[WORDS], v[ROWS], v[SCORES], v[RING],
+                         v[ATTENTION]);
 }
 
 int mr_registers_error(struct mr_device *dev, mr_register_read *read, struct mr_error *err)

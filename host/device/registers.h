@@ -7,7 +7,8 @@
 typedef int mr_register_read(struct mr_device *dev, uint32_t offset, uint32_t *value,
                              struct mr_error *err);
 
-// Checks that dev is a Millrace device of this version, and fills info.g and info.clock_khz.
+// Checks that dev is a Millrace device of this version and of a geometry that can be, and fills
+// info.g and info.clock_khz. MR_ERR_DEVICE if not.
 int mr_registers_identify(struct mr_device *dev, mr_register_read *read, struct mr_error *err);
 
 // Reports the error of the last run (mr_device_report).
