@@ -138,7 +138,7 @@ static void grid(FILE *f, const struct axis *a, int parts)
     double tick = tick_of(a->high - a->low, parts);
     char s[32];
     double first = ceil(a->low / tick - 1e-9) * tick;
-    for (int k = 0; k <= 2 * parts && first + k * tick <= a->high + tick * 1e-9; k++) {
+    for (int k = 0; first + k * tick <= a->high + tick * 1e-9; k++) {
         double v = first + k * tick, y = at_y(a, v);
         fprintf(f, "<path class=\"g\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
         (void)snprintf(s, sizeof s, "%.4g", fabs(v) < tick * 1e-6 ? 0 : v);

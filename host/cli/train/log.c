@@ -84,14 +84,18 @@ static struct buffer event_at(double now, uint64_t step)
     return e;
 }
 
+// At once, as the stream has no buffer.
 static bool write_record(FILE *f, const struct buffer *b)
 {
+    struct buffer record = {.size = 0};
     uint64_t size = b->size;
     uint32_t of_size = checksum((const unsigned char *)&size, sizeof size),
              of_data = checksum(b->data, b->size);
-    return fwrite(&size, sizeof size, 1, f) == 1 && fwrite(&of_size, sizeof of_size, 1, f) == 1 &&
-           fwrite(b->data, b->size, 1, f) == 1 && fwrite(&of_data, sizeof of_data, 1, f) == 1 &&
-           fflush(f) == 0;
+    put(&record, &size, sizeof size);
+    put(&record, &of_size, sizeof of_size);
+    put(&record, b->data, b->size);
+    put(&record, &of_data, sizeof of_data);
+    return fwrite(record.data, record.size, 1, f) == 1;
 }
 
 // ---- both ---------------------------------------------------------------------------------------
@@ -156,11 +160,37 @@ static int open_events(struct train_log *log, const char *dir, uint64_t step, st
     if (!path)
         return MR_ERR_MEMORY;
     log->events = fopen(path, "wb");
-    int rc = log->events ? 0 : failed(path, err);
-    free(path);
+    if (log->events)
+        setbuf(log->events, NULL);
     struct buffer e = event_at(0, step);
     put_text(&e, 3, "brain.Event:2", 13);
-    return rc == 0 && !write_record(log->events, &e) ? failed(dir, err) : rc;
+    int rc = log->events && write_record(log->events, &e) ? 0 : failed(path, err);
+    free(path);
+    return rc;
+}
+
+// A row is written when it ends, as the stream has a buffer for a line.
+static int open_csv(struct train_log *log, const char *path, struct mr_error *err)
+{
+    static const char names[] =
+        "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second,accuracy\n";
+    char first[sizeof names - 1];
+    log->csv_path = path;
+    log->csv = fopen(path, "a+");
+    if (log->csv)
+        setlinebuf(log->csv);
+    if (!log->csv || fseek(log->csv, 0, SEEK_END) != 0)
+        return failed(path, err);
+    if (ftell(log->csv) == 0)
+        return fputs(names, log->csv) < 0 ? failed(path, err) : 0;
+    rewind(log->csv);
+    bool known = fread(first, 1, sizeof first, log->csv) == sizeof first &&
+                 memcmp(first, names, sizeof first) == 0;
+    rewind(log->csv); // from reading to writing, which is at the end
+    return known ? 0
+                 : mr_fail(err, MR_ERR_FORMAT,
+                           "%s: its first row is not '%.*s'; name another file for the rows", path,
+                           (int)sizeof first - 1, names);
 }
 
 int train_log_open(struct train_log *log, const char *events, const char *csv, uint64_t step,
@@ -168,25 +198,7 @@ int train_log_open(struct train_log *log, const char *events, const char *csv, u
 {
     *log = (struct train_log){0};
     int rc = events ? open_events(log, events, step, err) : 0;
-    if (rc < 0 || !csv)
-        return rc;
-    log->csv_path = csv;
-    static const char names[] =
-        "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second,accuracy\n";
-    char first[sizeof names] = "";
-    log->csv = fopen(csv, "a+");
-    if (!log->csv || fseek(log->csv, 0, SEEK_END) != 0)
-        return failed(csv, err);
-    if (ftell(log->csv) == 0)
-        return fputs(names, log->csv) < 0 || fflush(log->csv) != 0 ? failed(csv, err) : 0;
-    rewind(log->csv);
-    bool known = fgets(first, sizeof first, log->csv) && strcmp(first, names) == 0;
-    if (fseek(log->csv, 0, SEEK_END) != 0) // from reading to writing
-        return failed(csv, err);
-    return known ? 0
-                 : mr_fail(err, MR_ERR_FORMAT,
-                           "%s: its first row is not '%.*s'; name another file for the rows", csv,
-                           (int)strlen(names) - 1, names);
+    return rc == 0 && csv ? open_csv(log, csv, err) : rc;
 }
 
 int train_log_step(struct train_log *log, double now, const struct mr_trainer_done *step,
@@ -202,10 +214,9 @@ int train_log_step(struct train_log *log, double now, const struct mr_trainer_do
         if (!write_record(log->events, &e))
             return failed(log->events_dir, err);
     }
-    return log->csv && (fprintf(log->csv, "%llu,%.9g,%.9g,%.9g,,%d,%.6g,%.6g,\n",
-                                (unsigned long long)step->step, step->loss, step->norm, rate,
-                                step->repeated, seconds, train_log_pace(step, seconds)) < 0 ||
-                        fflush(log->csv) != 0)
+    return log->csv && fprintf(log->csv, "%llu,%.9g,%.9g,%.9g,,%d,%.6g,%.6g,\n",
+                               (unsigned long long)step->step, step->loss, step->norm, rate,
+                               step->repeated, seconds, train_log_pace(step, seconds)) < 0
                ? failed(log->csv_path, err)
                : 0;
 }
@@ -225,9 +236,8 @@ int train_log_held(struct train_log *log, double now, uint64_t step, double loss
         if (!write_record(log->events, &e))
             return failed(log->events_dir, err);
     }
-    return log->csv && (fprintf(log->csv, "%llu,,,,%.9g,,,,%s\n", (unsigned long long)step, loss,
-                                shown) < 0 ||
-                        fflush(log->csv) != 0)
+    return log->csv && fprintf(log->csv, "%llu,,,,%.9g,,,,%s\n", (unsigned long long)step, loss,
+                               shown) < 0
                ? failed(log->csv_path, err)
                : 0;
 }
@@ -247,7 +257,7 @@ double train_log_now(void)
 void train_log_close(struct train_log *log)
 {
     if (log->events)
-        (void)fclose(log->events); // flushed behind each record
+        (void)fclose(log->events); // each record is written already
     if (log->csv)
         (void)fclose(log->csv);
     *log = (struct train_log){0};

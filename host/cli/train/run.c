@@ -28,10 +28,10 @@ static bool stops(struct train_run *r)
 
 // ---- what is printed ---------------------------------------------------------------------------
 
-// A JSON object a line.
+// A JSON object a line. Without memory it is NULL, which Jansson takes.
 static void print_line(json_t *o)
 {
-    if (o && json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0)
+    if (json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0)
         (void)putchar('\n');
     json_decref(o);
 }
@@ -54,10 +54,10 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
             d->loss, "targets", (json_int_t)d->targets, "norm", d->norm, "rate", rate, "seconds",
             seconds, r->info.n_labels > 0 ? "texts_per_second" : "tokens_per_second",
             train_log_pace(d, seconds), "repeated", d->repeated);
-        if (o && d->cycles > 0)
+        if (d->cycles > 0)
             (void)json_object_update_new(o, json_pack("{s:I, s:f}", "cycles", (json_int_t)d->cycles,
                                                       "mac_utilisation", d->mac_utilisation));
-        if (o && r->info.streamed > 0)
+        if (r->info.streamed > 0)
             (void)json_object_update_new(
                 o, json_pack("{s:I, s:I, s:f, s:f}", "link_bytes_up", (json_int_t)d->link_up,
                              "link_bytes_down", (json_int_t)d->link_down, "cycles_waited_12_gb_s",
@@ -82,7 +82,7 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
 static void print_streaming(const struct train_run *r)
 {
     const struct train_link *l = &r->link;
-    if (l->up == 0 || r->info.streamed == 0 || r->a->c.json || r->a->c.quiet || !train_is_first(r))
+    if (l->up == 0 || r->a->c.json || r->a->c.quiet || !train_is_first(r))
         return;
     printf("layers from the host: %d of %d with the head; a step %s to the device, %s from it\n",
            r->info.streamed, r->info.units, cli_size(l->up).text, cli_size(l->down).text);
@@ -114,7 +114,7 @@ static void print_heldout(struct train_run *r, uint64_t step, const struct mr_ba
         json_t *o = json_pack("{s:I, s:f, s:I, s:I, s:I}", "step", (json_int_t)step, "heldout_loss",
                               l->loss, "targets", (json_int_t)l->targets, "windows",
                               (json_int_t)last, "held_out", (json_int_t)held_out);
-        if (o && texts)
+        if (texts)
             (void)json_object_set_new(o, "accuracy",
                                       json_real((double)l->right / (double)l->targets));
         print_line(o);
@@ -130,16 +130,15 @@ static void print_heldout(struct train_run *r, uint64_t step, const struct mr_ba
 
 static void show(struct train_run *r, uint64_t step, int micro_batch)
 {
-    char line[160];
+    char line[160], left[80] = "";
     double passed = mr_seconds() - r->start;
     uint64_t done = step - r->info.step;
-    int n =
-        snprintf(line, sizeof line, "step %llu of %d, micro-batch %d of %d",
-                 (unsigned long long)step + 1, r->a->t.steps, micro_batch + 1, r->a->t.accumulate);
-    if (done > 0 && n > 0 && (size_t)n < sizeof line)
-        (void)snprintf(line + n, sizeof line - (size_t)n, ", %.0f %s/s, %.0f s left",
-                       (double)r->tokens / passed, unit_of(r),
-                       passed / (double)done * (double)(r->a->t.steps - (int)step));
+    if (done > 0)
+        (void)snprintf(left, sizeof left, ", %.0f %s/s, %.0f s left", (double)r->tokens / passed,
+                       unit_of(r), passed / (double)done * (double)(r->a->t.steps - (int)step));
+    (void)snprintf(line, sizeof line, "step %llu of %d, micro-batch %d of %d%s",
+                   (unsigned long long)step + 1, r->a->t.steps, micro_batch + 1, r->a->t.accumulate,
+                   left);
     cli_line_show(&r->line, line);
 }
 
@@ -294,18 +293,18 @@ static int put_checkpoint(struct train_run *r, uint64_t step, struct mr_error *e
 }
 
 // What comes behind a step, or before the first one.
-static int between(struct train_run *r, uint64_t step, bool *whole, struct mr_error *err)
+static int between(struct train_run *r, uint64_t step, struct mr_error *err)
 {
     const struct mr_training *t = &r->a->t;
     uint64_t steps = (uint64_t)t->steps;
     double loss = INFINITY;
     int rc = 0;
-    bool kept = step > 0 && t->checkpoint_steps > 0 && due(step, t->checkpoint_steps, steps);
+    bool whole, kept = step > 0 && t->checkpoint_steps > 0 && due(step, t->checkpoint_steps, steps);
     if (kept)
         rc = put_checkpoint(r, step, err);
     if (rc == 0 && t->mode == MR_TRAIN_AND_EVAL &&
         (step == 0 || due(step, t->eval_frequency, steps)))
-        rc = evaluate(r, step, whole, &loss, err);
+        rc = evaluate(r, step, &whole, &loss, err);
     if (!train_is_first(r)) // whose checkpoints they are
         return rc;
     if (rc == 0 && kept && loss < (r->best.step > 0 ? r->best.loss : INFINITY)) {
@@ -333,19 +332,18 @@ static int all_steps(struct train_run *r, struct mr_error *err)
 {
     const struct train_args *a = r->a;
     uint64_t step = r->info.step, steps = (uint64_t)a->t.steps;
-    bool whole = true; // nothing of what was to be evaluated is missing
-    int rc = step == 0 || step >= steps ? between(r, step < steps ? step : steps, &whole, err) : 0;
+    int rc = step == 0 || step >= steps ? between(r, step < steps ? step : steps, err) : 0;
     while (step < steps && rc == 0 && !stops(r)) {
         rc = one_step(r, step, err);
         step += rc == 0;
         r->steps_done += rc == 0;
         if (rc == 0)
-            rc = between(r, step, &whole, err);
+            rc = between(r, step, err);
     }
     cli_line_wipe(&r->line);
     if (rc < 0)
         return name_step(r, step < steps ? step + 1 : step, err);
-    if (r->stop && (step < steps || !whole))
+    if (r->stop) // between steps, or within an evaluation
         rc = mr_fail(err, MR_ERR_INTERRUPTED,
                      "stopped after step %llu of %d; %s has its state, and the same command goes "
                      "on",
@@ -363,7 +361,7 @@ static int open_batch(struct train_run *r, struct mr_error *err)
 // A state that this run made and that has no step would only be in the way of the next try.
 static void remove_unused(struct train_run *r)
 {
-    if (!r->fresh || r->steps_done > 0 || !train_is_first(r))
+    if (!r->trainer || !r->fresh || r->steps_done > 0 || !train_is_first(r))
         return;
     mr_trainer_close(r->trainer);
     r->trainer = NULL;
@@ -388,9 +386,7 @@ int train_run(struct train_run *r, struct mr_error *err)
     int rc = open_batch(r, err);
     if (rc == 0)
         rc = train_state_open(r, err);
-    if (rc < 0)
-        return rc;
-    if (train_is_first(r))
+    if (rc == 0 && train_is_first(r))
         rc = open_log(r, err);
     if (rc < 0) {
         remove_unused(r);

@@ -69,6 +69,11 @@ run first.yaml --max_steps 7 "${few[@]}"
 ok then_it_goes_on test -s few/checkpoint-7/model.safetensors
 echo many >few/best-checkpoint
 exits a_damaged_best_is_refused 3 'does not say which checkpoint is the best' train first.yaml --max_steps 8 "${few[@]}"
+echo '99999999999999999 1.0' >few/best-checkpoint
+exits a_best_beyond_all_steps_is_refused 3 'does not say which checkpoint is the best' train first.yaml --max_steps 8 "${few[@]}"
+echo '1 1e9' >few/best-checkpoint
+mkdir few/best-checkpoint.new
+exits a_best_that_cannot_be_written 3 '^millrace: few/best-checkpoint: Is a directory$' train first.yaml --max_steps 8 "${few[@]}" -q
 
 # ---- Adam and SGD: both generations and the short form
 run first.yaml -m train -o frozen --max_steps 1 --set 'optimizer.freeze=["*", "!*.h.1.*"]' --set 'optimizer.no_decay="*.fc_in.*"'
@@ -95,6 +100,7 @@ ok sgd_of_the_first_generation cmp sgd/state sgd-first/state
 ok sgd_is_not_adam test "$(cmp -s sgd/state adam/state; echo $?)" = 1
 
 # ---- the other modes
+mkdir first/checkpoint-{,last,2x,9999999999999999999} # named by somebody else
 run first.yaml -m eval_all -o first
 sort log >all_of_them
 ok eval_all_goes_through_all test "$(sed -n 's/^step \([0-9]*\) .*/\1/p' log | tr -d '\n')" = 024
@@ -105,6 +111,9 @@ run first.yaml -m eval -o first
 ok eval_is_the_last_of_them test $? = 0 -a "$(cat log)" = "$(tail -1 all_of_them)"
 run second.yaml -m eval -o first --checkpoint_path first/checkpoint-2
 ok eval_of_a_checkpoint test $? = 0 -a "$(cat log)" = "$(sed -n 2p all_of_them)"
+cp -r first/checkpoint-2 elsewhere_
+run second.yaml -m eval -o first --checkpoint_path elsewhere_
+ok eval_of_one_without_a_number_is_step_0 test $? = 0 -a "$(cat log)" = "$(sed -n '2s/^step 2/step 0/p' all_of_them)"
 run first.yaml -m eval -o first --set eval_input.batch_size=3 --set runconfig.eval_steps=2
 ok eval_steps_are_batches test "$(sed -n 's/.*(\([0-9]*\) tokens, 6 of [0-9]* windows)/\1/p' log)" = 192
 run first.yaml -o first --max_steps 5 -q
@@ -116,6 +125,15 @@ ok nothing_is_left_beside_states test "$(echo first.??????)" = 'first.??????'
 run first.yaml -o seed --set runconfig.seed=4 --max_steps 1
 ok another_seed_begins_elsewhere test -s seed/checkpoint-0/model.safetensors -a "$(cmp -s seed/checkpoint-0/model.safetensors first/checkpoint-0/model.safetensors; echo $?)" = 1
 
+plain=(-m train --max_steps 1 --set model.initializer=null --set model.embedding_initializer=null)
+run first.yaml -o usual "${plain[@]}"
+run first.yaml -o same "${plain[@]}" --set model.initializer_range=0.02
+run first.yaml -o wide "${plain[@]}" --set model.initializer_range=0.3
+run first.yaml -o outputs "${plain[@]}" --set 'model.output_layer_initializer={name: normal, std: 0.3}' --events drawn
+for d in same wide outputs; do cmp -s usual/checkpoint-0/model.safetensors $d/checkpoint-0/model.safetensors; echo $?; done >differ
+ok weights_are_drawn_as_the_model_says test "$(tr '\n' ' ' <differ)" = "0 1 1 "
+ok events_are_where_the_command_line_says test -s drawn/events.out.tfevents.0000000000.millrace
+
 # ---- files of millrace data: a list, their directory; a loss by windows, which are full
 mkdir both
 for part in 1 2; do head -c $((part * 1025)) all | tail -c 1025 >part; "$millrace" data first/checkpoint-0 part -o both/$part.h5 --sequence 32 -q; done
@@ -125,6 +143,7 @@ ok a_list_of_files test $? = 0
 run second.yaml -o directory "${short[@]}" --set train_input.data_dir=both --set model.loss_scaling=batch_size --set model.loss_weight=0.03125
 ok is_as_their_directory_also_with_a_loss_by_windows cmp list/state directory/state
 exits a_loss_of_another_weight_is_refused 3 'loss_weight is another' train first.yaml -o none "${short[@]}" --set train_input.data_dir=both --set model.loss_scaling=batch_size
+exits so_is_a_lower_one 3 'loss_weight is another' train first.yaml -o none "${short[@]}" --set train_input.data_dir=both --set model.loss_scaling=batch_size --set model.loss_weight=0.01
 
 # ---- a vocabulary without a tokenizer learns tokens
 sed 's/vocab_size: 257/vocab_size: 200/' first.yaml >small.yaml
@@ -170,6 +189,9 @@ exits config_with_another_seed 2 'began with shuffle_seed 7, not 8' train first.
 exits config_with_fewer_steps 2 'first: has [0-9]+ steps already; max_steps 3 is less' train first.yaml -o first --max_steps 3 --checkpoint_steps 3
 ok no_checkpoint_of_other_weights test ! -e first/checkpoint-3
 exits config_with_fewer_epochs 2 'first: has [0-9]+ steps already; num_epochs, steps: 1 is less' train first.yaml -o first --runconfig.max_steps null --set runconfig.num_epochs=1 --set runconfig.steps_per_epoch=1
+exits config_with_too_many_epochs 2 '^millrace: the training has 1000000000000 steps; at most 1073741824$' train first.yaml -o none --runconfig.max_steps null --set runconfig.num_epochs=1000000 --set runconfig.steps_per_epoch=1000000
+exits config_with_a_file_for_a_checkpoint 2 "'text' is a file; give the Hugging Face directory" train first.yaml -o none --checkpoint_path text
+exits config_without_a_vocabulary 2 "the configuration's model lacks vocab_size" train first.yaml -o none --set model.vocab_size=null
 exits config_that_does_not_go_on 2 'autoload_last_checkpoint is false' train first.yaml -o first --set runconfig.autoload_last_checkpoint=no
 mkdir empty
 exits eval_of_nothing 2 'has no checkpoint-N' train first.yaml -m eval -o empty

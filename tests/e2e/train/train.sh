@@ -131,6 +131,9 @@ ok csv_has_a_row_for_each_line test "$(cut -d, -f1 "$work/csv" | tr '\n' ' ')" =
 ok csv_has_seconds_and_tokens test "$(grep -cE '^(1,.*,1|[23],.*,0),[0-9.e-]+,[0-9.e+]+,$' "$work/csv")" = 3
 ok each_run_has_its_event_file test "$(ls "$work/ev" | tr '\n' ' ')" = "events.out.tfevents.0000000000.millrace events.out.tfevents.0000000002.millrace "
 exits train_events_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --events "$work/no/ev"
+learn -o "$work/piped" --steps 100000 2>"$work/err" | head -n 1 >"$work/log"
+status=${PIPESTATUS[0]} # of a closed pipe, as SIGPIPE would have it
+ok nobody_reads_any_longer test "$status" = 141 -a ! -s "$work/err"
 exits train_csv_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --csv "$work/no/csv"
 exits train_new_with_csv_nowhere 3 '^millrace: --csv .*/no/csv: No such file or directory; name a file' "${short[@]}" -o "$work/none" --steps 1 --csv "$work/no/csv"
 exits train_new_with_csv_on_a_full_device 3 'full: No space left' "${short[@]}" -o "$work/none" --steps 1 --csv /dev/full
@@ -145,6 +148,8 @@ learn -o "$work/ch" --steps 2 --lr 1e-3 -q >"$work/log" 2>"$work/err"
 learn -o "$work/ch" --steps 3 --lr 1e-3 >"$work/log" 2>"$work/err"
 ok nothing_changed test ! -s "$work/err"
 learn -o "$work/ch" --steps 4 --lr 5e-4 --beta2 0.99 --clip 2 >"$work/log" 2>"$work/err"
+learn -o "$work/ch" --steps 5 --lr 1e-3 --decay 0.3 -q >"$work/log" 2>"$work/quiet"
+ok changes_are_not_named_quietly test ! -s "$work/quiet"
 ok changes_are_named grep -q "^millrace: $work/ch: rate was 0.001, is 0.0005; beta2 was 0.95, is 0.99; clip was 1, is 2\$" "$work/err"
 learn -o "$work/co" --steps 2 --lr 1e-3 --schedule cosine -q >"$work/log" 2>"$work/err"
 learn -o "$work/co" --steps 2 --lr 1e-3 --schedule cosine >"$work/log" 2>"$work/err"
@@ -158,14 +163,17 @@ ok for_light_and_dark grep -q 'prefers-color-scheme: dark' "$work/curve.svg"
 learn -o "$work/p" --steps 4 --svg "$work/curve.svg" -q >"$work/log" 2>&1
 ok it_goes_on_with_the_state test "$(points step)/$(points held)" = "1 2 3 4 /0 2 4 "
 learn -o "$work/p2" --steps 4 --svg "$work/curve2.svg" -q >"$work/log" 2>&1
+learn -o "$work/p2" --steps 4 --svg "$work/curve2.svg" -q >>"$work/log" 2>&1 # evaluates its last step again
+ok a_point_is_there_once test "$(sed -n 's/^held \([0-9]*\) .*/\1/p' "$work/curve2.svg" | tr '\n' ' ')" = "0 4 "
 ok as_one_that_did_not_stop test "$(grep '^step ' "$work/curve.svg")" = "$(grep '^step ' "$work/curve2.svg")"
 learn -o "$work/p2" --steps 5 --svg "$work/text2.svg" -q >"$work/log" 2>&1
 ok another_file_begins_where_it_is grep -q '^step 5 ' "$work/text2.svg"
-{ grep '^<!-- millrace train' "$work/curve.svg"; printf 'step 3 nan inf\nstep x\nheld 1 1e999\nstep 1 3 1\nstep 2 3.0000000000000004 1\n'; } >"$work/odd.svg"
+{ grep '^<!-- millrace train' "$work/curve.svg"; printf 'step 3 nan inf\nstep x\nheld 1 1e999\nstep 1 3 1\nstep 2 3.0000000000000004 1\nstep 9 3 1\nheld 9 3\n'; } >"$work/odd.svg"
 learn -o "$work/p2" --steps 6 --svg "$work/odd.svg" -q >"$work/log" 2>&1
 sed 's/^<!-- millrace train [0-9a-f]*/<!-- millrace train 1234567890abcdef/' "$work/curve.svg" >"$work/other.svg"
 learn -o "$work/p2" --steps 6 --svg "$work/other.svg" -q >>"$work/log" 2>&1
 ok points_of_another_training_are_left_out test "$(grep -c '^step ' "$work/other.svg")" = 0
+ok those_of_later_steps_are_left_out test "$(grep -cE '^step [12] ' "$work/odd.svg")/$(grep -cE '^(step|held) 9 ' "$work/odd.svg")" = 2/0
 ok odd_points_do_not_matter test "$(tail -n 1 "$work/odd.svg")" = "</svg>" -a "$(grep -c 'points="[^"]*nan' "$work/odd.svg")" = 0
 exits train_picture_nowhere 3 '^millrace: --svg .*/no/x.svg: No such file or directory; name a file' "${short[@]}" -o "$work/none" --steps 1 --svg "$work/no/x.svg"
 ln -s /dev/full "$work/full.svg"

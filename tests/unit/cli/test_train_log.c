@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event files, read back by the format's description: lengths, checksums, fields. And CSV.
+// Event files, read back by the format's description: lengths, checksums, fields. CSV and curves.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +8,13 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/base/status_line.h"
+#include "cli/train/curve.h"
 #include "cli/train/log.h"
 #include "common/error.h"
 #include "unit/check.h"
@@ -183,9 +187,10 @@ static void rows_are_added(void **unused)
     const char *path = files_path("rows.csv");
     write_run("events", path, 1);
     write_run("events", path, 2);
-    (void)snprintf(want, sizeof want,
-                   "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second,accuracy\n%s%s",
-                   rows, rows);
+    (void)snprintf(
+        want, sizeof want,
+        "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second,accuracy\n%s%s", rows,
+        rows);
     char *is = files_read(path, &n);
     assert_string_equal(is, want);
     free(is);
@@ -194,6 +199,11 @@ static void rows_are_added(void **unused)
     files_write("rows.csv", "step,loss,norm,rate,heldout_loss\n", 33);
     assert_int_equal(train_log_open(&log, NULL, path, 0, &err), MR_ERR_FORMAT);
     assert_non_null(strstr(err.text, "its first row is not 'step,loss,norm,rate,heldout_loss,rep"));
+    train_log_close(&log);
+    char other[100];
+    memset(other, 'x', sizeof other);
+    files_write("rows.csv", other, sizeof other);
+    assert_int_equal(train_log_open(&log, NULL, path, 0, &err), MR_ERR_FORMAT);
     train_log_close(&log);
     remove(path);
     remove(files_path("events/events.out.tfevents.0000000041.millrace"));
@@ -213,6 +223,99 @@ static void places_that_are_not_there_are_refused(void **unused)
     assert_int_equal(train_log_open(&log, NULL, "/dev/full", 0, &err), MR_ERR_IO);
     assert_non_null(strstr(err.text, "No space"));
     train_log_close(&log);
+    const char *pipe = files_path("pipe"); // rows are added behind others
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(train_log_open(&log, NULL, pipe, 0, &err), MR_ERR_IO);
+    assert_non_null(strstr(err.text, "Illegal seek"));
+    train_log_close(&log);
+    remove(pipe);
+    char dir[] = "events", name[] = "events/events.out.tfevents.0000000041.millrace";
+    assert_int_equal(mkdir(files_path(dir), 0700) | mkdir(files_path(name), 0700), 0);
+    assert_int_equal(train_log_open(&log, files_path(dir), NULL, 41, &err), MR_ERR_IO);
+    assert_non_null(strstr(err.text, ".millrace: Is a directory"));
+    train_log_close(&log);
+    assert_int_equal(rmdir(files_path(name)), 0);
+    assert_int_equal(symlink("/dev/full", files_path(name)), 0);
+    assert_int_equal(train_log_open(&log, files_path(dir), NULL, 41, &err), MR_ERR_IO);
+    assert_non_null(strstr(err.text, ".millrace: No space"));
+    train_log_close(&log);
+    remove(files_path(name));
+    assert_int_equal(rmdir(files_path(dir)), 0);
+}
+
+// Each event and row is on the disk, or said not to be, before the next step.
+static void a_disk_that_fills_up_is_said(void **unused)
+{
+    (void)unused;
+    static const struct mr_trainer_done step = {.step = 1};
+    for (int rows = 0; rows < 2; rows++) {
+        struct mr_error err = {0};
+        struct train_log log;
+        char name[] = "rows.csv";
+        int full = open("/dev/full", O_WRONLY);
+        check(train_log_open(&log, rows ? NULL : files_path("events"),
+                             rows ? files_path(name) : NULL, 0, &err),
+              &err);
+        assert_true(full >= 0 && dup2(full, fileno(rows ? log.csv : log.events)) >= 0);
+        assert_int_equal(train_log_step(&log, 1, &step, 0, 0, &err), MR_ERR_IO);
+        assert_non_null(strstr(err.text, rows ? "rows.csv: No space" : "events: No space"));
+        assert_int_equal(train_log_held(&log, 1, 1, 2, -1, &err), MR_ERR_IO);
+        train_log_close(&log);
+        (void)close(full);
+    }
+    remove(files_path("rows.csv"));
+    remove(files_path("events/events.out.tfevents.0000000000.millrace"));
+    assert_int_equal(rmdir(files_path("events")), 0);
+}
+
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
+// `held` dots of held-out losses; the file's text, which the caller frees.
+static char *drawn(int held, int steps)
+{
+    struct mr_error err = {0};
+    struct train_curve curve;
+    char name[] = "curve.svg";
+    size_t n;
+    check(train_curve_open(&curve, files_path(name), "title", 1, 0, &err), &err);
+    curve.written = 1e30; // at the end alone
+    for (int i = 1; i <= steps; i++)
+        check(train_curve_step(&curve, (uint64_t)i, 3, 1e-3, &err), &err);
+    for (int i = 1; i <= held; i++)
+        check(train_curve_held(&curve, (uint64_t)i, 3, &err), &err);
+    check(train_curve_held(&curve, (uint64_t)held, 3, &err), &err); // looked at again
+    check(train_curve_write(&curve, &err), &err);
+    train_curve_close(&curve);
+    char *text = files_read(files_path(name), &n);
+    remove(files_path(name));
+    return text;
+}
+
+static void curves_are_drawn(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int steps, held, dots;
+        const char *tick, *none;                        // of the steps
+    } table[] = {{8, 2, 2, ">3</text>", ">0.5</text>"}, // one a step
+                 {80, 100, 100, ">20</text>", ">10</text>"},
+                 {20, 101, 0, ">20</text>", ">10</text>"}, // too many for dots
+                 {0, 1, 1, ">1</text>", ">2</text>"}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char *text = drawn(table[i].held, table[i].steps);
+        assert_int_equal(count_of(text, "<circle"), table[i].dots);
+        assert_int_equal(count_of(text, "\nheld "), table[i].held);
+        assert_non_null(strstr(text, table[i].tick));
+        assert_null(strstr(text, table[i].none));
+        assert_null(strstr(text, "nan"));
+        free(text);
+    }
 }
 
 // Without a terminal: a line for each time that nothing was printed for so long.
@@ -256,6 +359,8 @@ int main(void)
         cmocka_unit_test(events_are_read_back),
         cmocka_unit_test(rows_are_added),
         cmocka_unit_test(places_that_are_not_there_are_refused),
+        cmocka_unit_test(a_disk_that_fills_up_is_said),
+        cmocka_unit_test(curves_are_drawn),
         cmocka_unit_test(long_work_is_no_silence),
     };
     return cmocka_run_group_tests_name("train_log", tests, files_setup, files_teardown);
