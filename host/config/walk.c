@@ -244,7 +244,7 @@ static int one_item(struct mr_reader *r, const struct mr_yaml_item *i, size_t ab
     (void)snprintf(path, sizeof path, "%.*s", (int)above, r->path);
     struct known known = {i->key, false};
     each_below(path, see_prefix, &known);
-    if (!known.is || strchr(i->key, '.'))
+    if (!known.is)
         return unknown(r, path, i->key);
     if (mr_yaml_is_null(i->value))
         return 0;

@@ -64,7 +64,7 @@ static void host_done(struct walk *w, const struct host_op *op, double at)
         mr_writer_written(w, at);
     else if (op->command >= 0)
         mr_vector_loaded(w, at, op->beats);
-    else if (op->command == -1) {
+    else { // the program's next commands
         w->fetched = w->fetch_asked;
         w->dispatch_time = later(w->dispatch_time, at - (op->beats - 1) / w->m->rate + L_FETCHED);
         w->fetch_time = at + L_FETCHED;

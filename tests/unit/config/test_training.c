@@ -487,6 +487,8 @@ static void keys_of_other_kinds_are_refused(void **unused)
         {"model: {embedding_initializer: {name: normal, scale: 1}}",
          "model.embedding_initializer: has no key 'scale'; name, mean, std, a and b"},
         {"trainer: {init: {callbacks: 7}}", "a.yaml:1: trainer.init.callbacks: is no list"},
+        {"trainer: {init: {loggers: [{TensorBoardLogger: {summary_dir: [a]}}]}}",
+         "a list stands where a directory should"},
         {"trainer: {init: {loggers: {ProgressLogger: {}}}}",
          "a.yaml:1: trainer.init.loggers: is no list"},
     };

@@ -183,13 +183,19 @@ static void survives_missing_and_dependent_inputs(void **state)
 static void refuses_infinite_moments(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    static const struct {
+        int k;
+        size_t at;
+        double value;
+    } cases[] = {
+        {64, 0, INFINITY}, {64, 65, (double)NAN}, {64, 1, (double)NAN}, {1088, 1, (double)NAN}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mr_error err = {0};
         struct mr_compensator c;
         seed = 3;
-        double *h = moments(64, 100, 4, 1);
-        h[i ? 65 : 0] = i ? (double)NAN : INFINITY;
-        assert_refused(mr_compensator_make(&c, 64, h, &err), MR_ERR_FORMAT, &err,
+        double *h = moments(cases[i].k, 100, 4, 1);
+        h[cases[i].at] = cases[i].value;
+        assert_refused(mr_compensator_make(&c, cases[i].k, h, &err), MR_ERR_FORMAT, &err,
                        "infinite or NaN");
         assert_null(c.h);
     }
