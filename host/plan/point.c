@@ -192,10 +192,10 @@ int mr_plan_point_measure(struct mr_plan_run *out, const struct mr_plan_job *job
 double mr_plan_intensity(const struct mr_plan_run *r)
 {
     double bytes = MR_BEAT * (r->weight_beats + r->kv_beats + r->host_beats + r->write_beats);
-    return bytes > 0 ? 32 * r->mac_blocks / bytes : 0;
+    return 32 * r->mac_blocks / bytes;
 }
 
 double mr_plan_rate(const struct mr_plan_run *r)
 {
-    return r->cycles > 0 ? 32 * r->mac_blocks / r->cycles : 0;
+    return 32 * r->mac_blocks / r->cycles;
 }

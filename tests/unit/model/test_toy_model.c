@@ -38,7 +38,8 @@ static const struct mr_config shape = {.arch = &toy,
 
 enum { SEQS = 3, TOKENS = 37, D = 40, F = 72, V = 83, HEADS = 2, HEAD = 20, LAYERS = 2 };
 
-// Multiplies element i of each tensor with `end` in its name by 2^(i % period - shift).
+// Multiplies element i of each tensor with `end` in its name by 2^(i % period - shift); by 0 where
+// the period is 0.
 static void unbalance(const char *end, int period, int shift)
 {
     size_t size;
@@ -58,7 +59,9 @@ static void unbalance(const char *end, int period, int shift)
             char *at = file + 8 + header + from + 2 * i;
             uint16_t bits;
             memcpy(&bits, at, sizeof bits); // bf16: the exponent begins at bit 7
-            if (bits & 0x7F80)
+            if (period == 0)
+                bits = 0;
+            else if (bits & 0x7F80)
                 bits = (uint16_t)(bits + 128 * ((int)(i % (size_t)period) - shift));
             memcpy(at, &bits, sizeof bits);
         }
@@ -412,6 +415,36 @@ static void smoothing_scales_biases_with_their_matrices(void **state)
     mr_smooth_free(&s);
     mr_unpacked_close(u);
     mr_packed_close(&p);
+    check(mr_synthetic_write(files_dir, &shape, 5, &err), &err); // as before
+}
+
+// Outputs that are far from the others get what there is, and those that are all zero nothing.
+static void smoothing_has_a_range(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_checkpoint *ck;
+    struct mr_smooth s;
+    for (int i = 0; i < 3; i++)
+        unbalance("attn.k.", D, D / 2); // from 2^-60 to 2^57
+    unbalance("ln_2.", 0, 0);
+    check(mr_checkpoint_open(&ck, files_dir, MR_DECODER, NULL, &err), &err);
+    check(mr_smooth_plan(&s, ck, true, &err), &err);
+    for (int l = 0; l < LAYERS; l++)
+        for (int i = 0; i < toy.block.count; i++) {
+            const int8_t *group = mr_smooth_group(&s, l, i);
+            int least = 0, most = 0;
+            for (int k = 0; k < D; k++) {
+                least = group[k] < least ? group[k] : least;
+                most = group[k] > most ? group[k] : most;
+            }
+            if (block[i].to == MR_K)
+                assert_true(least == -40 && most == 40);
+            if (block[i].name && strcmp(block[i].name, "ln_2") == 0)
+                assert_true(least == 0 && most == 0);
+        }
+    mr_smooth_free(&s);
+    mr_checkpoint_close(ck);
     check(mr_synthetic_write(files_dir, &shape, 5, &err), &err); // as before
 }
 
@@ -772,6 +805,7 @@ int main(void)
         cmocka_unit_test(packed_file_knows_its_architecture),
         cmocka_unit_test(exported_directory_is_the_model),
         cmocka_unit_test(smoothing_scales_biases_with_their_matrices),
+        cmocka_unit_test(smoothing_has_a_range),
         cmocka_unit_test(refuses_tables_of_different_types),
         cmocka_unit_test(refuses_descriptions_that_contradict_themselves),
         cmocka_unit_test(positions_may_be_named),

@@ -259,13 +259,14 @@ static void packing_does_not_replace_the_checkpoint(void **state)
 {
     (void)state;
     const struct mr_config c = one_layer(16, 1, 4, 24);
-    static const char *const names[] = {"model.safetensors", "config.json", "link"};
+    static const char *const names[] = {"model.safetensors", "config.json", "link", "short"};
     struct mr_error err = {0};
     struct mr_packed p;
     struct mr_pack_result result;
     const struct mr_pack_options opt = {0};
     check(mr_synthetic_write(files_dir, &c, 1, &err), &err);
     assert_int_equal(symlink(files_path("model.safetensors"), files_path("link")), 0);
+    (void)files_write_text("short", "{}");
     check(mr_pack_directory(&p, files_dir, &opt, &err), &err);
     int before = entries();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -279,6 +280,7 @@ static void packing_does_not_replace_the_checkpoint(void **state)
         check(mr_pack_file(files_dir, files_path("m.mill"), &opt, &result, &err), &err);
     mr_packed_close(&p);
     (void)remove(files_path("link"));
+    (void)remove(files_path("short"));
     (void)remove(files_path("m.mill"));
     (void)remove(files_path("config.json"));
     (void)remove(files_path("model.safetensors"));

@@ -140,6 +140,15 @@ static void refuses_to_compare_with_another_model(void **state)
     assert_int_equal(mr_report(&p, other, NULL, &list, &count, &err), MR_ERR_FORMAT);
     assert_non_null(strstr(err.text, "another shape"));
     assert_null(list);
+    int *const sizes[] = {&p.config.vocab_size, &p.config.n_embd,  &p.config.n_layer,
+                          &p.config.n_head,     &p.config.n_inner, &p.config.rotary_dim};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        ++*sizes[i];
+        err.text[0] = 0;
+        assert_int_equal(mr_report(&p, p.checkpoint, NULL, &list, &count, &err), MR_ERR_FORMAT);
+        assert_non_null(strstr(err.text, "another shape"));
+        --*sizes[i];
+    }
     assert_int_equal(mr_report(&p, p.checkpoint, &stop, &list, &count, &err), MR_ERR_INTERRUPTED);
     assert_null(list);
     mr_checkpoint_close(other);
