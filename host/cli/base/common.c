@@ -328,14 +328,13 @@ int cli_read_text(const char *path, char **text, size_t *size, struct mr_error *
 
 int cli_print_json(json_t *object)
 {
-    if (!object || json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0) {
-        fprintf(stderr, "millrace: cannot write JSON\n");
-        json_decref(object);
-        return EXIT_INPUT;
-    }
-    printf("\n");
+    int rc = json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)); // NULL: -1
     json_decref(object);
-    return EXIT_OK;
+    if (rc == 0)
+        printf("\n");
+    else if (!ferror(stdout)) // main() says what failed there
+        fprintf(stderr, "millrace: cannot write JSON\n");
+    return rc == 0 ? EXIT_OK : EXIT_INPUT;
 }
 
 json_t *cli_stats_json(const struct mr_stats *s)

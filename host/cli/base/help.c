@@ -20,8 +20,7 @@ const char *help_of(const struct cli_option *o)
     }
     if (!at && !o->def)
         return o->help;
-    if (n < sizeof text)
-        (void)snprintf(text + n, sizeof text - n, o->def ? "%s (default %s)" : "%s", rest, o->def);
+    (void)snprintf(text + n, sizeof text - n, o->def ? "%s (default %s)" : "%s", rest, o->def);
     return text;
 }
 

@@ -341,10 +341,11 @@ static void refuse(const struct parse *p, int opt, const char *word)
 
 static int index_of(const struct cli_command *cmd, int opt)
 {
-    for (int i = 0; opt < FIRST && cmd->options[i].name; i++)
-        if (cmd->options[i].letter == opt)
-            return i;
-    return opt - FIRST;
+    int i = opt - FIRST;
+    if (opt < FIRST) // a letter that is there
+        for (i = 0; cmd->options[i].letter != opt;)
+            i++;
+    return i;
 }
 
 // getopt_long() takes "--api-key KEY" for "--api-key-file KEY". The option, which has no letter,
@@ -352,7 +353,7 @@ static int index_of(const struct cli_command *cmd, int opt)
 static bool is_foreign(const struct parse *p, char **argv, int next)
 {
     const char *word = argv[next - (optarg && optarg == argv[next - 1] ? 2 : 1)];
-    const struct cli_foreign *f = strncmp(word, "--", 2) == 0 ? cli_foreign(p->cmd, word) : NULL;
+    const struct cli_foreign *f = cli_foreign(p->cmd, word);
     if (f)
         name_foreign(p, f);
     return f != NULL;
@@ -478,7 +479,8 @@ static bool check_missing(const struct parse *p)
     return true;
 }
 
-static bool take_defaults(const struct parse *p)
+// They are the tables' own; a wrong one would be said each time.
+static void take_defaults(const struct parse *p)
 {
     for (const struct cli_option *o = p->cmd->options; o->name; o++) {
         if (!o->def)
@@ -488,10 +490,8 @@ static bool take_defaults(const struct parse *p)
         (void)snprintf(copy, sizeof copy, "%s", o->def);
         bool kept = o->kind == CLI_TEXT || o->kind == CLI_PATH || o->kind == CLI_DEVICE ||
                     o->kind == CLI_WORD;
-        if (!take(p, o, kept ? (char *)(uintptr_t)o->def : copy))
-            return false;
+        (void)take(p, o, kept ? (char *)(uintptr_t)o->def : copy);
     }
-    return true;
 }
 
 // A file is replaced when the work is done: not one that the work has read.
@@ -519,7 +519,7 @@ bool cli_parse(const struct cli_command *cmd, int argc, char **argv, void *args,
 {
     struct parse p = {.cmd = cmd, .args = args};
     *status = EXIT_USAGE;
-    return take_defaults(&p) && take_options(&p, argc, argv, status) &&
-           take_arguments(&p, argc, argv) && check_together(&p) && check_missing(&p) &&
-           check_outputs(&p);
+    take_defaults(&p);
+    return take_options(&p, argc, argv, status) && take_arguments(&p, argc, argv) &&
+           check_together(&p) && check_missing(&p) && check_outputs(&p);
 }

@@ -476,7 +476,7 @@ ok full_disk_is_an_error test $? = 3 -a "$(wc -l <"$work/err")" = 1
 # The reason is that of the write that failed, not of what came after it.
 echo hi >"$work/turn" && full=0
 for run in "generate $demo hi -d model: -n 2" "chat $demo -d model: -n 2" "generate $demo --batch - -d model: -n 2" \
-    "serve $demo -d model: --port 0"; do
+    "serve $demo -d model: --port 0" "devices --json"; do
     timeout 300 "$millrace" $run >/dev/full 2>"$work/err" <"$work/turn"
     status=$?
     ok "full_disk_ends_$((++full))_${run%% *}_and_is_named" test "$status $(cat "$work/err")" = \
@@ -489,6 +489,7 @@ exits selftest_of_an_absent_device_in_json 4 '"error": "xrt:0: name the xclbin' 
 ok selftest_of_an_absent_device_is_json "$work/json-check" "$work/out"
 TMPDIR=$work/none exits selftest_without_room_for_its_model 3 'cannot make a directory: No such file or directory; set TMPDIR' selftest -d model:tiny
 ok and_no_step_of_it_is_shown test ! -s "$work/out"
+exits option_without_a_name 2 "option '--' is not known;" plan --=3
 exits option_in_place_of_a_value 2 "option '--train' needs a value, and '--svg' is an option" trace $demo --train --svg x.svg
 ok and_it_makes_no_file test ! -e x.svg
 exits option_in_place_of_a_file 2 "option '--svg' needs a value, and '--json' is an option" plan $demo --svg --json
