@@ -7,10 +7,13 @@
 # usage: tests/coverage/report.sh BUILD/coverage (from the root)
 set -u
 dir=$1
-# Places by their text: lines move.
-cut -d: -f1,2 "$dir/rtl.txt" | sort -u | while IFS=: read -r file line; do
-    printf '%s\t%s\n' "$file" "$(sed -n "${line}s/^ *//p" "$file")"
-done | sort >"$dir/rtl.places"
+# Places by their text: lines move. A file with processes that is in no bench is one place.
+{
+    cut -d: -f1,2 "$dir/rtl.txt" | sort -u | while IFS=: read -r file line; do
+        printf '%s\t%s\n' "$file" "$(sed -n "${line}s/^ *//p" "$file")"
+    done
+    grep -l '\balways' rtl/*.sv rtl/*/*.sv | grep -vxFf <(cut -d, -f1 "$dir/rtl.csv") | sed 's/$/\tall of it/'
+} | sort >"$dir/rtl.places"
 awk -F'\t' -v OFS='\t' '!/^#/ { print $1, $2 }' tests/coverage/unreached.tsv | sort | diff - "$dir/rtl.places" |
     sed -n 's/^< /is reached, or is not there: /p; s/^> /is not reached: /p' >"$dir/rtl.diff"
 # Of host/ by patterns, each of which fits so many lines at most.

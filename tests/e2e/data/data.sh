@@ -89,7 +89,9 @@ ok a_text_without_end_is_interrupted test $? = 130
 # An added token that the tokenizer has and the model has not.
 mkdir "$work/more" && cp $demo/* "$work/more" && sed -i 's/"added_tokens": *\[/&{"id": 2048, "content": "<|pad|>", "special": true}, /' "$work/more/tokenizer.json"
 printf '{"text": "the mill"}\n{"text": "the mill<|pad|>"}\n' >"$work/pad.jsonl"
+echo 'the mill<|pad|>' >"$work/pad.txt"
 exits data_of_a_token_beyond_the_model 3 "pad.jsonl: document 2: token 2048 is outside the model's vocabulary of 2048; leave it out" data "$work/more" "$work/pad.jsonl" -o "$work/x.h5"
+exits calibration_of_a_token_beyond_the_model 3 "pad.txt: token 2048 is outside the vocabulary of 2048" pack "$work/more" -o "$work/x" --format mxfp4 --calibrate "$work/pad.txt"
 ok refused_data_leaves_nothing test -z "$(find "$work" -name 'x.h5*')"
 
 # ---- refusals of train

@@ -103,6 +103,7 @@ ok window_of_training_is_cut "$work/check" "$work/m.json"
 exits trace_of_training_behind_its_end 2 'begins at cycle 900000000, but the programs' trace $learner --train 20 -d sim:tinyt --from 900000000
 
 # ---- refusals ------------------------------------------------------------------------------------
+exits trace_of_a_model_in_stages 2 'a timeline is of one device run, and this memory holds the model in stages; leave capacity= out' trace $demo -d sim:tiny,capacity=3700K --decode 3
 exits trace_into_no_directory 3 '\-\-svg: .*none/t.svg: .*No such file' trace $demo --svg "$work/none/t.svg"
 ln -s /dev/full "$work/full" # by a link: a fault here must not remove the device
 exits trace_onto_a_full_disk 3 '\-\-json: .*/full: .*No space left' trace $demo --json "$work/full"

@@ -152,8 +152,7 @@ static void the_seed_decides(void **state)
     assert_true(same < 20);
 }
 
-// ---- generation
-// ------------------------------------------------------------------------------------
+// ---- generation ---------------------------------------------------------------------------------
 
 static const int32_t tokens[PROMPTS][6] = {
     {1, 2, 3}, {65, 66, 67, 68, 69, 70}, {200}, {9, 8, 7, 6}, {65, 66, 67, 68, 69, 71}};
@@ -287,6 +286,27 @@ static void every_token_of_a_list_ends_a_text(void **state)
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         assert_true(by_id[list[i]] > 0);
     model = one;
+}
+
+// Of the first prompts at a time, when each has its first token.
+static void prefill_is_told_apart_from_decoding(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_stats prefill = {0}, all = {0};
+    struct mr_generate_options opt = {.max_tokens = 8, .after_prefill = &prefill};
+    struct mr_session *s = session("model:sim", 2);
+    struct mr_generated out[PROMPTS];
+    const int32_t *prompts[PROMPTS];
+    for (int i = 0; i < PROMPTS; i++)
+        prompts[i] = tokens[i];
+    check(mr_generate(s, prompts, sizes, PROMPTS, &opt, out, &err), &err);
+    mr_session_get_stats(s, &all);
+    assert_int_equal(prefill.tokens, sizes[0] + sizes[1]);
+    assert_true(prefill.steps > 0 && prefill.steps < all.steps);
+    for (int i = 0; i < PROMPTS; i++)
+        mr_generated_free(&out[i]);
+    mr_session_close(s);
 }
 
 static void stops_at_the_length(void **state)
@@ -620,6 +640,7 @@ int main(void)
         cmocka_unit_test(text_is_the_same_alone_and_in_a_batch),
         cmocka_unit_test(stops_at_the_end_of_text),
         cmocka_unit_test(every_token_of_a_list_ends_a_text),
+        cmocka_unit_test(prefill_is_told_apart_from_decoding),
         cmocka_unit_test(stops_at_the_length),
         cmocka_unit_test(refuses_bad_prompts),
         cmocka_unit_test(refuses_bad_options),

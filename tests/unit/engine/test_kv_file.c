@@ -153,6 +153,8 @@ static void packed_file_and_directory_share_stores(void **state)
     size_t count;
     check(mr_model_save(model, files_path("packed"), &err), &err);
     check(mr_model_load(&packed, files_path("packed"), NULL, &err), &err);
+    assert_refused(mr_model_save(packed, files_path("again"), &err), MR_ERR_USAGE, &err,
+                   "again: not written: the model is packed already");
     struct mr_session *s = session_of(packed, "model:tiny", false);
     check(mr_session_seq_load(s, new_seq(s), kv, &ids, &count, &err), &err);
     assert_int_equal(count, TOKENS);
