@@ -200,6 +200,9 @@ ok refuses_classify_without_its_head refused 3 'no classifier' classify "$work/w
 ok refuses_calibration_by_itself_of_an_encoder refused 2 'writes no text to calibrate with' embed "$work/plain" the -d model: --calibrate self
 : >"$work/empty"
 ok refuses_an_empty_calibration_of_an_encoder refused 3 'calibration text is empty' embed "$work/plain" the -d model: --calibrate "$work/empty"
+cp -r "$work/plain" "$work/wordless"
+rm "$work/wordless/vocab.txt"
+ok refuses_to_calibrate_an_encoder_without_its_words refused 3 "an encoder's calibration needs its WordPiece tokenizer" pack "$work/wordless" "$work/none.mill" --calibrate "$work/lines"
 ok refuses_two_passes_of_the_reference refused 2 'two-pass is of an engine' embed "$work/plain" the --two-pass
 ok refuses_to_calibrate_the_reference refused 2 'calibrate is of an engine' embed "$work/plain" the --calibrate "$work/empty"
 ok refuses_no_device refused 2 'nowhere' embed "$work/plain" the -d nowhere:
