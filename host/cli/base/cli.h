@@ -88,6 +88,8 @@ int cli_read_text(const char *path, char **text, size_t *size, struct mr_error *
 
 // Prints and frees a JSON object.
 int cli_print_json(json_t *object);
+// Prints and frees a JSON object, on a line of its own.
+int cli_json_line(json_t *object);
 
 // Counters of a session as a JSON object; those of generation, in its two parts, as a table.
 json_t *cli_stats_json(const struct mr_stats *s);

@@ -326,15 +326,25 @@ int cli_read_text(const char *path, char **text, size_t *size, struct mr_error *
     return mr_fail(err, MR_ERR_FORMAT, "%.300s: the text is empty; give another", path);
 }
 
-int cli_print_json(json_t *object)
+static int print_json(json_t *object, size_t flags)
 {
-    int rc = json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)); // NULL: -1
+    int rc = json_dumpf(object, stdout, flags | JSON_REAL_PRECISION(9)); // NULL: -1
     json_decref(object);
     if (rc == 0)
         printf("\n");
     else if (!ferror(stdout)) // main() says what failed there
         fprintf(stderr, "millrace: cannot write JSON\n");
     return rc == 0 ? EXIT_OK : EXIT_INPUT;
+}
+
+int cli_print_json(json_t *object)
+{
+    return print_json(object, JSON_INDENT(2));
+}
+
+int cli_json_line(json_t *object)
+{
+    return print_json(object, JSON_COMPACT);
 }
 
 json_t *cli_stats_json(const struct mr_stats *s)

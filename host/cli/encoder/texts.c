@@ -145,16 +145,6 @@ int cli_answer_texts(const struct cli_command *cmd, void *args,
     return rc < 0 ? cli_fail(&err) : EXIT_OK;
 }
 
-int cli_json_line(json_t *object)
-{
-    int rc = object ? json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) : -1;
-    json_decref(object);
-    if (rc < 0)
-        fprintf(stderr, "millrace: cannot write JSON\n");
-    printf("\n");
-    return rc < 0 ? EXIT_INPUT : EXIT_OK;
-}
-
 json_t *cli_json_floats(const float *x, int count)
 {
     json_t *list = json_array();

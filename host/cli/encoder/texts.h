@@ -20,9 +20,6 @@ int cli_answer_texts(const struct cli_command *cmd, void *args,
                                    const struct mr_encoder_text *texts, int count,
                                    struct mr_error *err));
 
-// Prints and frees a JSON object, on a line of its own.
-int cli_json_line(json_t *object);
-
 // An array of numbers as JSON.
 json_t *cli_json_floats(const float *x, int count);
 

@@ -199,7 +199,7 @@ static int write_details(const struct eval_tasks *t, const char *path, struct mr
 {
     for (size_t i = 0; i < t->count; i++) {
         json_t *o = eval_question_json(t, &t->questions[i]);
-        bool ok = o && json_dumpf(o, out->file, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0 &&
+        bool ok = json_dumpf(o, out->file, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0 &&
                   fputc('\n', out->file) >= 0;
         json_decref(o);
         if (!ok)

@@ -109,7 +109,7 @@ static json_t *result_json(const struct job *j, const struct mr_stats *decode,
                           "prefill", cli_stats_json(&d->prefill), "decode", cli_stats_json(decode),
                           "stats", cli_stats_json(all));
     const struct mr_sampling *how = &j->a->text.sampling;
-    if (o && how->temperature > 0)
+    if (how->temperature > 0)
         json_object_set_new(o, "seed", json_integer((json_int_t)how->seed));
     return o;
 }

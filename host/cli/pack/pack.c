@@ -83,9 +83,9 @@ static int print(const struct cli_common *c, const struct wishes *w, const struc
                               smoothed, "calibrated", c->load.calibrate != NULL, "stream_bytes",
                               (json_int_t)s->stream_bytes, "input_bytes",
                               (json_int_t)s->input_bytes, "seconds", took.wall, "report", matrices);
-        if (j && *s->exceeds)
+        if (*s->exceeds)
             json_object_set_new(j, "exceeds", json_string(s->exceeds));
-        if (j && w->stats) {
+        if (w->stats) {
             json_object_set_new(j, "processor_seconds", json_real(took.cpu));
             json_object_set_new(j, "plain_read_seconds", json_real(plain.wall));
             json_object_set_new(j, "plain_read_processor_seconds", json_real(plain.cpu));

@@ -59,6 +59,8 @@ row st "the" >"$work/st-row"
 row plain "the" --pooling cls >"$work/cls-row"
 ok the_directory_says_how_rows_become_one cmp "$work/st-row" "$work/cls-row"
 ok json_has_tokens_and_numbers bash -c "'$millrace' embed '$work/plain' the --json | grep -qE '^\{\"text\":\"the\",\"tokens\":3,\"embedding\":\[-?[0-9.e-]+(,-?[0-9.e-]+){19}\]\}$'"
+yes the | head -n 300 | "$millrace" embed "$work/plain" --json >/dev/full 2>"$work/err"
+ok json_on_a_full_disk_is_one_message test $? = 3 -a "$(cat "$work/err")" = 'millrace: standard output: No space left on device'
 
 # ---- on the engine
 # The smallest cosine of lines with those of the other file is above 0.999.
