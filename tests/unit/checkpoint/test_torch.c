@@ -747,6 +747,33 @@ static void refuses_hostile_archives(void **state)
     }
 }
 
+// What follows the directory is a comment, and may be a member: then the place of its lengths has
+// less behind it than a header.
+static void a_member_may_lie_in_the_comment(void **state)
+{
+    (void)state;
+    enum { DIRECTORY_ENTRY = 46, END = 22 };
+    struct archive a = {0}, comment = {0};
+    struct mr_buf pickle = {0};
+    put_pickle(&pickle, &plain, 1);
+    (void)add_member(&a, "m/data.pkl", pickle.data, pickle.size);
+    (void)add_member(&a, "m/data/0", values, sizeof values);
+    a.members[a.count++] = *add_member(&comment, "m/version", "3\n", 2);
+    uint64_t at = a.file.size + END;
+    for (int i = 0; i < a.count; i++)
+        at += DIRECTORY_ENTRY + strlen(a.members[i].name);
+    a.members[2].at = at;
+    finish(&a);
+    assert_int_equal(a.file.size, at);
+    a.file.data[a.file.size - 2] = (char)comment.file.size; // the length of the comment
+    put(&a.file, comment.file.data, comment.file.size);
+    struct mr_weights t = open_file(write_archive(&a));
+    expect_values(mr_tensors_find(&t.tensors, "x"), values, FLOATS);
+    mr_weights_close(&t);
+    mr_buf_free(&comment.file);
+    mr_buf_free(&pickle);
+}
+
 // Refused, or read without touching anything outside: the sanitizers watch.
 static void survives_damaged_torch_files(void **state)
 {
@@ -835,6 +862,7 @@ int main(void)
         cmocka_unit_test(reads_tensors_as_torch_writes_them),
         cmocka_unit_test(refuses_pickles_that_grow),
         cmocka_unit_test(refuses_hostile_archives),
+        cmocka_unit_test(a_member_may_lie_in_the_comment),
         cmocka_unit_test(survives_damaged_torch_files),
     };
     return cmocka_run_group_tests_name("torch", tests, files_setup, files_teardown);
