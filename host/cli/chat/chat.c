@@ -57,7 +57,8 @@ static int show_piece(void *arg, const char *text, size_t size)
     }
     s->begun |= size > 0;
     cli_line_text(s->line, text, size);
-    return fwrite(text, 1, size, stdout) != size || cli_flush() != 0;
+    (void)fwrite(text, 1, size, stdout);
+    return cli_flush() != 0;
 }
 
 // The preamble stands in front of the first turn.

@@ -42,7 +42,8 @@ static int print_piece(void *arg, const char *piece, size_t size)
         return 1;
     cli_line_text(&e->watch->line, piece, size);
     // A reader that has gone ends the text; main() reports other errors of standard output.
-    return fwrite(piece, 1, size, stdout) != size || cli_flush() != 0;
+    (void)fwrite(piece, 1, size, stdout);
+    return cli_flush() != 0;
 }
 
 // What one text needs, from its tokens to its end.
