@@ -38,6 +38,15 @@ module mr_axil_r #(
   `MR_ASSERT(take, !r_take_i || r_valid_o)
   `MR_ASSERT(done, !r_done_i || !rvalid_o)
 
+  // What the proof assumes of the user, too: one at a time, and an answer of what was taken.
+`ifdef MILLRACE_ASSERT
+  logic busy_q;
+  always_ff @(posedge clk_i) busy_q <= rst_ni && (busy_q || r_take_i) && !r_done_i;
+  `MR_ASSERT(one, !r_take_i || !busy_q)
+  `MR_ASSERT(answer, !r_done_i || r_take_i || busy_q)
+  `MR_ASSERT_STABLE(data, rvalid_o && !r_done_i, rready_i, r_data_i)
+`endif
+
 `ifdef FORMAL
   `include "mr_axil_r_props.svh"
 `endif

@@ -40,6 +40,14 @@ module mr_axil_w #(
   `MR_ASSERT(take, !w_take_i || w_valid_o)
   `MR_ASSERT(done, !w_done_i || !bvalid_o)
 
+  // What the proof assumes of the user, too: one at a time, and an answer of what was taken.
+`ifdef MILLRACE_ASSERT
+  logic busy_q;
+  always_ff @(posedge clk_i) busy_q <= rst_ni && (busy_q || w_take_i) && !w_done_i;
+  `MR_ASSERT(one, !w_take_i || !busy_q)
+  `MR_ASSERT(answer, !w_done_i || w_take_i || busy_q)
+`endif
+
 `ifdef FORMAL
   `include "mr_axil_w_props.svh"
 `endif
