@@ -12,7 +12,7 @@ dir=$1
     cut -d: -f1,2 "$dir/rtl.txt" | sort -u | while IFS=: read -r file line; do
         printf '%s\t%s\n' "$file" "$(sed -n "${line}s/^ *//p" "$file")"
     done
-    grep -l '\balways' rtl/*.sv rtl/*/*.sv | grep -vxFf <(cut -d, -f1 "$dir/rtl.csv") | sed 's/$/\tall of it/'
+    grep -lE '^ *always' rtl/*.sv rtl/*/*.sv | grep -vxFf <(cut -d, -f1 "$dir/rtl.csv") | sed 's/$/\tall of it/'
 } | sort >"$dir/rtl.places"
 awk -F'\t' -v OFS='\t' '!/^#/ { print $1, $2 }' tests/coverage/unreached.tsv | sort | diff - "$dir/rtl.places" |
     sed -n 's/^< /is reached, or is not there: /p; s/^> /is not reached: /p' >"$dir/rtl.diff"

@@ -341,10 +341,11 @@ static void refuse(const struct parse *p, int opt, const char *word)
 
 static int index_of(const struct cli_command *cmd, int opt)
 {
-    int i = opt - FIRST;
-    if (opt < FIRST) // a letter that is there
-        for (i = 0; cmd->options[i].letter != opt;)
-            i++;
+    if (opt >= FIRST)
+        return opt - FIRST;
+    int i = 0;
+    while (cmd->options[i].letter != opt) // which is there: getopt_long() found it
+        i++;
     return i;
 }
 

@@ -68,9 +68,9 @@ static const char *shortest(double x, char out[NUMBER])
     return out;
 }
 
-// Differences, one behind the other: at most seven, of some 70 bytes.
+// Differences, one behind the other: of the rate and of each setting, at most.
 struct list {
-    char text[640];
+    char text[(1 + SETTINGS) * (64 + 2 * NUMBER)];
     size_t size;
 };
 

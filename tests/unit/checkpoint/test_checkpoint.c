@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/synthetic.h"
 #include "unit/files.h"
+#include "unit/odd_model.h"
 
 #define FIXTURES "tests/fixtures/gptj/"
 
@@ -155,26 +156,12 @@ static void opens_names_without_prefix(void **state)
     mr_checkpoint_close(c);
 }
 
-static struct mr_config drawn(const char *type, int n_layer)
-{
-    return (struct mr_config){.arch = mr_arch_find(type),
-                              .vocab_size = 5,
-                              .n_positions = 8,
-                              .n_embd = 8,
-                              .n_layer = n_layer,
-                              .n_head = 2,
-                              .head_dim = 4,
-                              .rotary_dim = 2,
-                              .n_inner = 16,
-                              .layer_norm_epsilon = 1e-5F};
-}
-
 // Numbers of layers have as many digits as they need, and no zero in front.
 static void opens_more_than_ten_layers(void **state)
 {
     (void)state;
     struct mr_error err = {0};
-    const struct mr_config config = drawn("gptj", 11);
+    const struct mr_config config = odd_config("gptj", 11, 16);
     if (mr_synthetic_write(files_dir, &config, 1, &err))
         fail_msg("%s", err.text);
     struct mr_checkpoint *c = open_dir(files_dir);
@@ -192,7 +179,7 @@ static void a_drawn_model_keeps_its_flags(void **state)
     (void)state;
     for (int flag = 0; flag < 2; flag++) {
         struct mr_error err = {0};
-        struct mr_config config = drawn("gpt2", 1), back;
+        struct mr_config config = odd_config("gpt2", 1, 16), back;
         config.scale_by_layer = flag;
         if (mr_synthetic_write(files_dir, &config, 1, &err) ||
             mr_config_load_from(&back, files_dir, &err))
@@ -205,7 +192,7 @@ static void a_drawn_model_on_a_full_disk_is_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {"config.json", "model.safetensors"};
-    const struct mr_config config = drawn("gptj", 4);
+    const struct mr_config config = odd_config("gptj", 4, 16);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct mr_error err = {0};
         char words[96];

@@ -428,31 +428,6 @@ static int stop_at_once(void *arg, size_t done, size_t total)
     return ++*(int *)arg;
 }
 
-// A word that the tokenizer has and the model has not.
-static void refuses_a_word_beyond_the_model(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"config.json", "model.safetensors", "vocab.json",
-                                        "merges.txt"};
-    enum { NAMES = sizeof names / sizeof *names };
-    char here[300], from[600];
-    struct mr_error err = {0};
-    struct mr_packed p;
-    assert_non_null(getcwd(here, sizeof here));
-    for (int i = 0; i < NAMES; i++) {
-        (void)snprintf(from, sizeof from, "%s/models/demo/%s", here, names[i]);
-        assert_int_equal(symlink(from, files_path(names[i])), 0);
-    }
-    const char *added = files_write_text("added_tokens.json", "{\"<|x|>\": 2048}");
-    struct mr_pack_options opt = {.calibrate = files_write_text("calibration.txt", "the <|x|>")};
-    assert_refused(mr_pack_directory(&p, files_dir, &opt, &err), MR_ERR_FORMAT, &err,
-                   "calibration.txt: token 2048 is outside the vocabulary of 2048");
-    for (int i = 0; i < NAMES; i++)
-        (void)remove(files_path(names[i]));
-    (void)remove(added);
-    (void)remove(opt.calibrate);
-}
-
 static void calibration_can_be_stopped(void **state)
 {
     (void)state;
@@ -476,7 +451,6 @@ int main(void)
         cmocka_unit_test(models_with_padding_and_smoothing),
         cmocka_unit_test(a_text_calibrates),
         cmocka_unit_test(refuses_calibration_texts),
-        cmocka_unit_test(refuses_a_word_beyond_the_model),
         cmocka_unit_test(calibration_can_be_stopped),
     };
     return cmocka_run_group_tests_name("compensate", tests, files_setup, files_teardown);
