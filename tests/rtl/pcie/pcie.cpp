@@ -223,64 +223,69 @@ struct Env {
             irqs[v] += dut->irq_o >> v & 1;
         dut.edge();
     }
-    void write(uint32_t addr, uint32_t data, unsigned strobes = 15)
+    struct Word {
+        uint32_t addr, data;
+        unsigned strobes;
+    };
+    // Each word's address and data are offered when the one before has been taken, done or not.
+    void write_all(const std::vector<Word> &words)
     {
-        bool a = true, d = true;
-        for (int i = 0; i < 4000; i++) {
-            dut->s_bar_awvalid_i = a && (dut->s_bar_awvalid_i || aw.want());
-            dut->s_bar_awaddr_i = dut->s_bar_awvalid_i ? addr : rng.u32() & 0xFFFF;
-            dut->s_bar_wvalid_i = d && (dut->s_bar_wvalid_i || w.want());
-            dut->s_bar_wdata_i = dut->s_bar_wvalid_i ? data : rng.u32();
-            dut->s_bar_wstrb_i = dut->s_bar_wvalid_i ? strobes : rng.u32() & 15;
+        size_t a = 0, d = 0, done = 0, n = words.size();
+        for (int i = 0; i < 4000 && done < n; i++) {
+            dut->s_bar_awvalid_i = a < n && (dut->s_bar_awvalid_i || aw.want());
+            dut->s_bar_awaddr_i = dut->s_bar_awvalid_i ? words[a].addr : rng.u32() & 0xFFFF;
+            dut->s_bar_wvalid_i = d < n && (dut->s_bar_wvalid_i || w.want());
+            dut->s_bar_wdata_i = dut->s_bar_wvalid_i ? words[d].data : rng.u32();
+            dut->s_bar_wstrb_i = dut->s_bar_wvalid_i ? words[d].strobes : rng.u32() & 15;
             dut->s_bar_bready_i = b.want();
             dut.settle();
-            aw.saw(a && dut->s_bar_awready_o);
-            w.saw(d && dut->s_bar_wready_o);
+            aw.saw(a < n && dut->s_bar_awready_o);
+            w.saw(d < n && dut->s_bar_wready_o);
             b.saw(dut->s_bar_bvalid_o);
             bool ta = dut->s_bar_awvalid_i && dut->s_bar_awready_o;
             bool td = dut->s_bar_wvalid_i && dut->s_bar_wready_o;
-            bool done = dut->s_bar_bvalid_o && dut->s_bar_bready_i;
-            lost |= done && (a || d || dut->s_bar_bresp_o);
+            bool answered = dut->s_bar_bvalid_o && dut->s_bar_bready_i;
+            lost |= answered && (a <= done || d <= done || dut->s_bar_bresp_o);
             cycle();
-            a = a && !ta;
-            d = d && !td;
-            if (!a)
+            a += ta;
+            d += td;
+            done += answered;
+            if (ta)
                 dut->s_bar_awvalid_i = 0;
-            if (!d)
+            if (td)
                 dut->s_bar_wvalid_i = 0;
-            if (done) {
-                dut->s_bar_bready_i = 0;
-                return;
-            }
         }
-        lost = true;
+        dut->s_bar_bready_i = 0;
+        lost |= done < n;
     }
-    uint32_t read(uint32_t addr)
+    void write(uint32_t addr, uint32_t data, unsigned strobes = 15) { write_all({{addr, data, strobes}}); }
+    std::vector<uint32_t> read_all(const std::vector<uint32_t> &addrs)
     {
-        bool a = true;
-        for (int i = 0; i < 4000; i++) {
-            dut->s_bar_arvalid_i = a && (dut->s_bar_arvalid_i || ar.want());
-            dut->s_bar_araddr_i = dut->s_bar_arvalid_i ? addr : rng.u32() & 0xFFFF;
+        std::vector<uint32_t> data;
+        size_t a = 0, n = addrs.size();
+        for (int i = 0; i < 4000 && data.size() < n; i++) {
+            dut->s_bar_arvalid_i = a < n && (dut->s_bar_arvalid_i || ar.want());
+            dut->s_bar_araddr_i = dut->s_bar_arvalid_i ? addrs[a] : rng.u32() & 0xFFFF;
             dut->s_bar_rready_i = r.want();
             dut.settle();
-            ar.saw(a && dut->s_bar_arready_o);
+            ar.saw(a < n && dut->s_bar_arready_o);
             r.saw(dut->s_bar_rvalid_o);
             bool ta = dut->s_bar_arvalid_i && dut->s_bar_arready_o;
-            bool done = dut->s_bar_rvalid_o && dut->s_bar_rready_i;
-            uint32_t data = dut->s_bar_rdata_o;
-            lost |= done && (a || dut->s_bar_rresp_o);
+            bool answered = dut->s_bar_rvalid_o && dut->s_bar_rready_i;
+            lost |= answered && (a <= data.size() || dut->s_bar_rresp_o);
+            if (answered)
+                data.push_back(dut->s_bar_rdata_o);
             cycle();
-            a = a && !ta;
-            if (!a)
+            a += ta;
+            if (ta)
                 dut->s_bar_arvalid_i = 0;
-            if (done) {
-                dut->s_bar_rready_i = 0;
-                return data;
-            }
         }
-        lost = true;
-        return 0;
+        dut->s_bar_rready_i = 0;
+        lost |= data.size() < n;
+        data.resize(n);
+        return data;
     }
+    uint32_t read(uint32_t addr) { return read_all({addr})[0]; }
 
     // ---- rings: ring q has its entries at HOST + q * 0x4000, completions 0x1000 behind them -------
     static uint64_t ring(unsigned q) { return HOST + q * 0x4000; }
@@ -418,6 +423,25 @@ bool identity(Env &e)
     e.write(0x7FFC, 1);
     good &= e.read(0x7FFC) == 0 && e.read(MR_PCIE_REG_MAGIC) == MR_PCIE_MAGIC;
     return good && e.read(MR_PCIE_REG_STATUS) == 0;
+}
+
+// The next access is offered before the one before is done: each has its own answer, in order.
+bool several(Env &e)
+{
+    const uint32_t at[] = {MR_PCIE_REG_SCRATCH, MR_PCIE_ENGINE + MR_REG_RUN_LO, MR_PCIE_ENGINE + MR_REG_RUN_HI};
+    bool good = true;
+    for (int i = 0; i < 20; i++) {
+        std::vector<Env::Word> words;
+        std::vector<uint32_t> addrs, data;
+        for (uint32_t addr : at) {
+            words.push_back({addr, e.rng.u32(), 15});
+            addrs.push_back(addr);
+            data.push_back(words.back().data);
+        }
+        e.write_all(words);
+        good &= e.read_all(addrs) == data;
+    }
+    return good;
 }
 
 // The engine's geometry, that of rtl/spec/core_ports.def, and registers that keep what is written.
@@ -868,6 +892,7 @@ int main(int argc, char **argv)
     Env e(args, tap);
     tap.ok(identity(e), "identity and capabilities");
     tap.ok(engine(e), "the engine's geometry, and registers that keep what is written");
+    tap.ok(several(e), "accesses behind one another");
     tap.ok(work(e, args.cases_or(40)), "rings of random work, byte for byte");
     errors(e);
     scrub(e);
