@@ -382,11 +382,12 @@ static void closing_ends_what_is_in_flight(void **state)
 static void every_path_answers(void **state)
 {
     (void)state;
-#define USER(text)       "{\"role\":\"user\",\"content\":" text "}"
-#define CHAT(more, list) "{\"model\":\"tiny\",\"max_tokens\":4" more ",\"messages\":[" list "]}"
-#define TEXT(more)       "{\"prompt\":\"a\",\"max_tokens\":1" more "}"
-#define SYSTEM(text)     "{\"role\":\"system\",\"content\":" text "}"
-#define REPLY(text)      "{\"role\":\"assistant\",\"content\":" text "}"
+#define USER(text) "{\"role\":\"user\",\"content\":" text "}"
+#define CHAT(more, list)                                                                           \
+    "{\"model\":\"tiny\",\"max_tokens\":4,\"ignore_eos\":true" more ",\"messages\":[" list "]}"
+#define TEXT(more)   "{\"prompt\":\"a\",\"max_tokens\":1,\"ignore_eos\":true" more "}"
+#define SYSTEM(text) "{\"role\":\"system\",\"content\":" text "}"
+#define REPLY(text)  "{\"role\":\"assistant\",\"content\":" text "}"
     static const struct {
         const char *path, *body;
         int status;
