@@ -133,7 +133,7 @@ for more in '' ',"logprobs":2' ',"stop":["the world","zzz"]' ',"stop":[", and in
     ok "stream_has_one_reason$more" test "$(grep -c '"finish_reason":"' "$work/reply")" = 1
 done
 ok stream_is_events grep -qi '^content-type: text/event-stream' "$work/head"
-ask '{"model":"demo","prompt":"And","max_tokens":3,"stream":true,"stream_options":{"include_usage":true}}' >/dev/null
+ask '{"model":"demo","prompt":"And","max_tokens":3,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true}}' >/dev/null
 ok stream_has_usage_at_its_end bash -c "tail -4 '$work/reply' | head -1 | grep -q '\"choices\":\[\],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":3'"
 
 # ---- conversations: the prompt that `chat` makes of them
@@ -535,8 +535,8 @@ whole=$subject subject=$work/mute
 start --max-seqs 2
 status text_without_a_tokenizer 400 "the model has no tokenizer: 'prompt' must be token ids" '{"prompt":"x"}'
 status stop_without_a_tokenizer 400 "'stop' needs a model with a tokenizer" '{"prompt":[5,6],"stop":"x"}'
-status ids_without_a_tokenizer 200 '"tokens":\["token:[0-9]+"\].*"completion_tokens":1' '{"prompt":[5,6],"max_tokens":1,"logprobs":1}'
-status a_stream_without_a_tokenizer 200 '"text":"".*"tokens":\["token:[0-9]+"\]' '{"prompt":[5,6],"max_tokens":1,"logprobs":1,"stream":true}'
+status ids_without_a_tokenizer 200 '"tokens":\["token:[0-9]+"\].*"completion_tokens":1' '{"prompt":[5,6],"max_tokens":1,"ignore_eos":true,"logprobs":1}'
+status a_stream_without_a_tokenizer 200 '"text":"".*"tokens":\["token:[0-9]+"\]' '{"prompt":[5,6],"max_tokens":1,"ignore_eos":true,"logprobs":1,"stream":true}'
 status_at tokenize_without_a_tokenizer 400 'the model has no tokenizer' /v1/tokenize '{"content":"x"}'
 status_at detokenize_without_a_tokenizer 400 'the model has no tokenizer' /v1/detokenize '{"tokens":[5]}'
 stop
