@@ -166,7 +166,7 @@ while read -r suite; do
     made=$(grep -oE "(^|[= ])$build/(san/millrace|unit/|rtl/|programs/|fuzz/)[^ ]*" <<<"$command" | sed 's/^[= ]//')
     case $suite in
     e2e-trace | e2e-train-lora) made+=" $build/sim/tinyt/libmillrace-sim-tinyt.so view-tinyt" ;;
-    e2e-base-cli | e2e-make-demo-train | e2e-train | e2e-train-engines | e2e-train-labels)
+    e2e-bench | e2e-make-demo-train | e2e-train | e2e-train-engines | e2e-train-labels)
         made+=" $build/sim/tinyt/libmillrace-sim-tinyt.so"
         ;;
     xrt-*) made+=" xrt-tests" ;;
