@@ -21,7 +21,7 @@ static double log_sum(const float *logits, int n)
 static double at(const float *logits, int32_t id, double all)
 {
     double x = (double)logits[id];
-    if (x != x || x == -INFINITY || all == -INFINITY)
+    if (x != x || x == -INFINITY)
         return -INFINITY;
     return x == all ? 0 : x - all; // equal and infinite: all of the probability
 }

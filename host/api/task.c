@@ -170,7 +170,7 @@ static void give_token(struct mr_task *t, struct mr_task_tools *tools, size_t in
         return;
     if (tools->model->packed.tokenizer)
         token.bytes = mr_tokenizer_bytes(tools->model->packed.tokenizer, token.id, &token.size);
-    token.has_logprob = logits && (prompt ? r->echo_logprobs : r->logprobs);
+    token.has_logprob = logits && (prompt || r->logprobs); // of the prompt: only where asked for
     if (token.has_logprob) {
         int vocab = tools->config->vocab_size;
         token.logprob = mr_logprob(logits, vocab, token.id);

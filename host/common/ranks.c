@@ -13,8 +13,7 @@ void mr_ranks_send(const struct mr_ranks *r, void *data, size_t bytes)
 
 void mr_ranks_sum(const struct mr_ranks *r, int32_t *data, size_t count)
 {
-    if (r->count > 1)
-        r->sum(r->arg, data, count);
+    r->sum(r->arg, data, count);
 }
 
 void mr_ranks_gather(const struct mr_ranks *r, const void *own, void *all, size_t bytes)

@@ -82,7 +82,7 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
 static void print_streaming(const struct train_run *r)
 {
     const struct train_link *l = &r->link;
-    if (l->up == 0 || r->a->c.json || r->a->c.quiet || !train_is_first(r))
+    if (l->up == 0 || r->a->c.json || r->a->c.quiet)
         return;
     printf("layers from the host: %d of %d with the head; a step %s to the device, %s from it\n",
            r->info.streamed, r->info.units, cli_size(l->up).text, cli_size(l->down).text);
@@ -361,7 +361,7 @@ static int open_batch(struct train_run *r, struct mr_error *err)
 // A state that this run made and that has no step would only be in the way of the next try.
 static void remove_unused(struct train_run *r)
 {
-    if (!r->trainer || !r->fresh || r->steps_done > 0 || !train_is_first(r))
+    if (!r->trainer || !r->fresh || r->steps_done > 0)
         return;
     mr_trainer_close(r->trainer);
     r->trainer = NULL;
@@ -396,7 +396,7 @@ int train_run(struct train_run *r, struct mr_error *err)
     if (!on_device && *why && train_is_first(r))
         fprintf(stderr, "millrace: weights are updated on the host: %s\n", why);
     cli_interrupt_waits(true);
-    if (!a->c.quiet && !a->c.json && train_is_first(r) && r->info.step < (uint64_t)a->t.steps) {
+    if (!a->c.quiet && !a->c.json && r->info.step < (uint64_t)a->t.steps) {
         printf("%zu tokens; %zu %s to learn, %zu held out\n", r->data.count, r->data.learnt,
                r->info.n_labels > 0 ? "texts" : "windows", r->data.held_out + r->held.held_out);
         (void)cli_flush(); // the end of the program says what failed

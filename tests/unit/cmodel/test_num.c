@@ -87,7 +87,7 @@ static void blocks_of_zero_inf_and_nan_are_marked(void **unused)
 {
     (void)unused;
     static const uint32_t bad[] = {0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001};
-    float v[32] = {0};
+    float v[32] = {0}, rest[32];
     int8_t q[32], zero[32] = {0};
     assert_int_equal(mr_mxint8_quantise(v, q), 0);
     assert_memory_equal(q, zero, 32);
@@ -99,6 +99,9 @@ static void blocks_of_zero_inf_and_nan_are_marked(void **unused)
         v[7] = mr_float(bad[i]);
         assert_int_equal(mr_mxint8_quantise(v, q), MR_CODE_NAN);
         assert_memory_equal(q, zero, 32);
+        mr_mxint8_residue(v, MR_CODE_NAN, q, rest);
+        for (int k = 0; k < 32; k++)
+            assert_true(isnan(rest[k]));
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/inside/worked-program.md: its program runs on the C model and on the RTL, and leaves the numbers
-// that the page shows.
+// docs/inside/worked-program.md: its program runs on the C model and on the RTL, and leaves the
+// numbers that the page shows.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,42 +170,172 @@ static void program_of_the_page_on_the_rtl(void **state)
     on_device("sim:tiny");
 }
 
-// What is in between: the machine by itself, whose memories can be looked at.
+// A change of one word of what the run reads.
+struct word {
+    enum part { NONE, RUN, PROGRAM, INPUT } of;
+    int at;
+    uint32_t is;
+};
+
+#define WORD(command, word) ((command) * MR_CMD_WORDS + (word))
+
+// What the device refuses of a run, with what it says.
+static const struct refused {
+    const char *what;
+    struct word words[5];
+    unsigned code, run_off;
+    const char *said;
+} refusals[] = {
+    {"a run at no beat", {{NONE, 0, 0}}, MR_DEVERR_DESCRIPTOR, 4, "RUN_ADDR % BEAT_BYTES == 0"},
+    {"a row table without memory",
+     {{RUN, MR_RUN_INPUT_BEATS, 99}, {PROGRAM, WORD(0, 2), 50}},
+     MR_DEVERR_READ,
+     0,
+     "device error 4 at command 0"},
+    {"rotary rows that go on behind their memory",
+     {{RUN, MR_RUN_INPUT_BEATS, 99}, {PROGRAM, WORD(0, 3), INPUT_BEATS - 1}},
+     MR_DEVERR_READ,
+     0,
+     "device error 4 at command 0"},
+    {"a last position behind the context",
+     {{INPUT, 3, 513}},
+     MR_DEVERR_COMMAND,
+     0,
+     "device error 2 at command 0"},
+    {"a row that continues one with another last position",
+     {{RUN, MR_RUN_N_ROWS, 2},
+      {PROGRAM, WORD(0, 4), 1},
+      {INPUT, 4 + 1, 1},
+      {INPUT, 4 + 2, 3},
+      {INPUT, 4 + 3, 5}},
+     MR_DEVERR_COMMAND,
+     0,
+     "device error 2 at command 0"},
+    {"two queues that wait for one semaphore",
+     {{PROGRAM, WORD(4, 1), 0x00080006}},
+     MR_DEVERR_COMMAND,
+     0,
+     "command 4: another queue waits for this semaphore"},
+    {"a product of the rows with logits, of which there are none",
+     {{INPUT, 2, 0}, {PROGRAM, WORD(4, 4), 0x20430000}},
+     MR_DEVERR_COMMAND,
+     0,
+     "device error 2 at command 4"},
+    {"attention over more positions than the KV window has",
+     {{INPUT, 1, 1},
+      {PROGRAM, WORD(3, 0), MR_OP_ATTEND},
+      {PROGRAM, WORD(3, 2), 0x01010000},
+      {PROGRAM, WORD(3, 3), 0}},
+     MR_DEVERR_WINDOW,
+     0,
+     "device error 3 at command 3"},
+};
+
+// The program, on a machine by itself, whose memories can be looked at.
+struct alone {
+    struct mr_device *dev;
+    struct mr_memory mem;
+    struct mr_machine *m;
+    struct windows w;
+};
+
+static void set_up(struct alone *a, const struct page *p, const char *uri)
+{
+    struct mr_error err = {0};
+    struct windows *w = &a->w;
+    *a = (struct alone){0};
+    check(mr_device_open(&a->dev, uri, &err), &err);
+    check(mr_memory_alloc(&a->mem, 0, 32 * sizeof(uint32_t), NULL, &w->run, &err), &err);
+    check(mr_memory_alloc(&a->mem, 0, sizeof p->program, NULL, &w->program, &err), &err);
+    check(mr_memory_alloc(&a->mem, 0, INPUT_BEATS * BEAT, NULL, &w->input, &err), &err);
+    check(mr_memory_alloc(&a->mem, 0, BEAT, NULL, &w->result, &err), &err);
+    check(mr_memory_alloc(&a->mem, 0, STREAM_BEATS * BEAT, NULL, &w->weights, &err), &err);
+    check(mr_memory_alloc(&a->mem, 0, 2 * BEAT, NULL, &w->kv, &err), &err);
+    make_descriptor(mr_memory_at(&a->mem, w->run, 32 * sizeof(uint32_t), true), w);
+    memcpy(mr_memory_at(&a->mem, w->program, sizeof p->program, true), p->program,
+           sizeof p->program);
+    make_input(mr_memory_at(&a->mem, w->input, INPUT_BEATS * BEAT, true));
+    make_stream(mr_memory_at(&a->mem, w->weights, STREAM_BEATS * BEAT, true));
+    check(mr_machine_new(&a->m, &mr_device_info(a->dev)->g, &a->mem, &err), &err);
+}
+
+static void tear_down(struct alone *a)
+{
+    mr_machine_free(a->m);
+    mr_memory_free(&a->mem);
+    mr_device_close(a->dev);
+}
+
 static void activations_of_the_page(void **state)
 {
     (void)state;
     struct mr_error err = {0};
     struct mr_device_error bad = {0};
-    struct mr_device *dev;
-    struct mr_memory mem = {0};
-    struct mr_machine *m;
     struct page p = {0};
-    struct windows w;
+    struct alone a;
     read_page(&p);
-    check(mr_device_open(&dev, "model:tiny", &err), &err);
-    check(mr_memory_alloc(&mem, 0, 32 * sizeof(uint32_t), NULL, &w.run, &err), &err);
-    check(mr_memory_alloc(&mem, 0, sizeof p.program, NULL, &w.program, &err), &err);
-    check(mr_memory_alloc(&mem, 0, INPUT_BEATS * BEAT, NULL, &w.input, &err), &err);
-    check(mr_memory_alloc(&mem, 0, BEAT, NULL, &w.result, &err), &err);
-    check(mr_memory_alloc(&mem, 0, STREAM_BEATS * BEAT, NULL, &w.weights, &err), &err);
-    check(mr_memory_alloc(&mem, 0, BEAT, NULL, &w.kv, &err), &err);
-    make_descriptor(mr_memory_at(&mem, w.run, 32 * sizeof(uint32_t), true), &w);
-    memcpy(mr_memory_at(&mem, w.program, sizeof p.program, true), p.program, sizeof p.program);
-    make_input(mr_memory_at(&mem, w.input, INPUT_BEATS * BEAT, true));
-    make_stream(mr_memory_at(&mem, w.weights, STREAM_BEATS * BEAT, true));
-    check(mr_machine_new(&m, &mr_device_info(dev)->g, &mem, &err), &err);
-    check(mr_machine_run(m, w.run, &bad, &err), &err);
+    set_up(&a, &p, "model:tiny");
+    check(mr_machine_run(a.m, a.w.run, &bad, &err), &err);
     for (int word = 0; word < 2; word++) {
         uint8_t code;
-        const int8_t *q = mr_machine_act(m, 0, word, &code);
+        const int8_t *q = mr_machine_act(a.m, 0, word, &code);
         assert_int_equal(code, p.code[word]);
         for (int e = 0; e < 32; e++)
             assert_int_equal(q[e], e % 2 ? p.odd[word] : p.even[word]);
     }
-    check_results(&p, mr_memory_at(&mem, w.result, BEAT, false));
-    mr_machine_free(m);
-    mr_memory_free(&mem);
-    mr_device_close(dev);
+    check_results(&p, mr_memory_at(&a.mem, a.w.result, BEAT, false));
+    tear_down(&a);
+}
+
+static void change(struct alone *a, const struct word *w)
+{
+    const uint64_t places[] = {0, a->w.run, a->w.program, a->w.input};
+    uint32_t *word = mr_memory_at(&a->mem, places[w->of] + 4 * (uint64_t)w->at, 4, true);
+    assert_non_null(word);
+    *word = w->is;
+}
+
+static void runs_that_are_refused(void **state)
+{
+    (void)state;
+    struct page p = {0};
+    read_page(&p);
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        const struct refused *r = &refusals[i];
+        struct mr_error err = {0};
+        struct mr_device_error bad = {0};
+        struct alone a;
+        set_up(&a, &p, "model:tinyt");
+        change(&a, &(struct word){RUN, 22, 2}); // a position's keys
+        for (const struct word *w = r->words; w < r->words + 5 && w->of; w++)
+            change(&a, w);
+        int rc = mr_machine_run(a.m, a.w.run + r->run_off, &bad, &err);
+        if (rc != MR_ERR_DEVICE || bad.code != r->code || !strstr(err.text, r->said))
+            fail_msg("%s: status %d, code %u, '%s', not code %u, '%s'", r->what, rc, bad.code,
+                     err.text, r->code, r->said);
+        tear_down(&a);
+    }
+}
+
+static void results_into_memory_that_is_only_read(void **state)
+{
+    (void)state;
+    static const uint8_t file[BEAT];
+    struct mr_error err = {0};
+    struct mr_device_error bad = {0};
+    struct page p = {0};
+    struct alone a;
+    uint64_t addr;
+    read_page(&p);
+    set_up(&a, &p, "model:tiny");
+    check(mr_memory_alloc(&a.mem, 0, BEAT, file, &addr, &err), &err);
+    change(&a, &(struct word){RUN, MR_RUN_RESULT_LO, (uint32_t)addr});
+    assert_int_equal(mr_machine_run(a.m, a.w.run, &bad, &err), MR_ERR_DEVICE);
+    assert_int_equal(bad.code, MR_DEVERR_WRITE);
+    assert_int_equal(bad.addr, addr);
+    assert_int_equal(mr_memory_write(&a.mem, addr, &p, 4, &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "no writable device buffer of 4 bytes"));
+    tear_down(&a);
 }
 
 int main(void)
@@ -214,6 +344,8 @@ int main(void)
         cmocka_unit_test(program_of_the_page_on_the_c_model),
         cmocka_unit_test(program_of_the_page_on_the_rtl),
         cmocka_unit_test(activations_of_the_page),
+        cmocka_unit_test(runs_that_are_refused),
+        cmocka_unit_test(results_into_memory_that_is_only_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
