@@ -270,7 +270,8 @@ static void white_space_is_that_of_unicode(void **state)
         unsigned code_point;
         char class;
     } cases[] = {{0x85, 'S'},   {0x1c, 'O'},   {0x1f, 'O'},   {0x180e, 'O'}, {0x200b, 'O'},
-                 {0x200a, 'S'}, {0x2028, 'S'}, {0x3000, 'S'}, {0xfeff, 'O'}, {0xa0, 'S'}};
+                 {0x200a, 'S'}, {0x2028, 'S'}, {0x3000, 'S'}, {0xfeff, 'O'}, {0xa0, 'S'},
+                 {0x1680, 'S'}, {0x2000, 'S'}, {0x2029, 'S'}, {0x202f, 'S'}, {0x205f, 'S'}};
     struct mr_splitter *s;
     struct mr_error err = {0};
     assert_int_equal(mr_splitter_new(&s, &err), 0);
@@ -416,6 +417,13 @@ static void merges_by_rank_then_from_the_left(void **state)
     json_object_set_new(model, "merges", json_pack("[s, s, s]", "b c", "a bc", "a b"));
     t = open_tokenizer(write_tokenizer(root));
     check_ids(t, "abc", 1, (int32_t[]){257});
+    // And of a long word, whose pairs are in a heap.
+    static const char x[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxabc";
+    struct mr_tokens tokens = {0};
+    encode(t, x, sizeof x - 1, &tokens);
+    assert_int_equal(tokens.count, sizeof x - 1 - 2);
+    assert_int_equal(tokens.ids[tokens.count - 1], 257);
+    mr_tokens_free(&tokens);
     mr_tokenizer_close(t);
 }
 
@@ -577,10 +585,12 @@ static void added_tokens_are_found_in_the_text(void **state)
     check_ids(t, "a \xc2\x85<l> b", 4, (int32_t[]){'a', 261, ' ', 'b'});
     check_ids(t, "a <r>\xe3\x80\x80 b", 4, (int32_t[]){'a', ' ', 262, 'b'});
     check_ids(t, "<r>  <l>", 2, (int32_t[]){262, 261});
+    check_ids(t, "a<r>", 2, (int32_t[]){'a', 262});
     check_ids(t, "w\xc3\xb6rt,w\xc3\xb6rt", 3, (int32_t[]){263, ',', 263});
     check_ids(t, "w\xc3\xb6rt_", 6, (int32_t[]){'w', 0xc3, 0xb6, 'r', 't', '_'});
     check_ids(t, "\xc3\xa9w\xc3\xb6rt", 7, (int32_t[]){0xc3, 0xa9, 'w', 0xc3, 0xb6, 'r', 't'});
     check_ids(t, "\xffw\xc3\xb6rt\xff", 3, (int32_t[]){0xff, 263, 0xff}); // no letters
+    check_ids(t, "a\x80w\xc3\xb6rt", 3, (int32_t[]){'a', 0x80, 263});
     check_ids(t, "later<l>", 2, (int32_t[]){266, 261});
     assert_true(mr_tokenizer_is_special(t, 259));
     assert_false(mr_tokenizer_is_special(t, 260));
@@ -802,6 +812,8 @@ static void refuses_other_kinds_of_tokenizer(void **state)
     refuse_with(NULL, "pre_tokenizer", json_pack("{s:s}", "type", "Metaspace"), bad,
                 "pre-tokenizer");
     refuse_with(NULL, "decoder", json_pack("{s:s}", "type", "WordPiece"), bad, "decoder");
+    refuse_with(NULL, "post_processor", json_pack("{s:s}", "type", "RobertaProcessing"), bad,
+                "post-processor");
     refuse_with(NULL, "post_processor",
                 json_pack("{s:s, s:[{s:{}}, {s:{}}]}", "type", "TemplateProcessing", "single",
                           "SpecialToken", "Sequence"),
@@ -955,12 +967,17 @@ static void refuses_bad_merges_file(void **state)
     free(vocab);
     json_decref(object);
     static const char *const files[] = {"#version: 0.2\na b\n\nb c\n", "a\n", "a b c\n"};
+    struct mr_error err = {0};
+    struct mr_buf packed = {0};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         (void)files_write_text("merges.txt", files[i]);
         refuse_path(files_dir, MR_ERR_FORMAT, "merges.txt: merge");
+        struct mr_tokenizer *t = NULL; // as a packed file has it
+        assert_int_equal(mr_tokenizer_text(files_dir, &packed, &err), 0);
+        assert_refused(mr_tokenizer_parse(&t, packed.data, packed.size, "packed", &err),
+                       MR_ERR_FORMAT, &err, "packed: merge");
+        mr_buf_free(&packed);
     }
-    struct mr_error err = {0};
-    struct mr_buf packed = {0};
     (void)files_write_text("merges.txt", "a b\nb \xff\n");
     assert_refused(mr_tokenizer_text(files_dir, &packed, &err), MR_ERR_FORMAT, &err,
                    "merges.txt: a line is not UTF-8");

@@ -268,6 +268,51 @@ static const char *changed(const char *part, const char *key, const char *value)
     return path;
 }
 
+// No piece goes on with a word then.
+static void a_prefix_may_be_longer_than_each_token(void **state)
+{
+    (void)state;
+    json_t *root = quoted(small);
+    const char *prefix = "#######"; // [MASK] is the longest
+    json_object_set_new(json_object_get(root, "model"), "continuing_subword_prefix",
+                        json_string(prefix));
+    json_object_set_new(json_object_get(root, "decoder"), "prefix", json_string(prefix));
+    char *file = json_dumps(root, 0);
+    struct mr_tokenizer *t = open_tokenizer(files_write_text("t.json", file));
+    struct mr_error err = {0};
+    struct mr_tokens tokens = {0};
+    assert_int_equal(mr_tokenizer_encode(t, "ab a", 4, MR_SPECIAL_PARSE, &tokens, &err), 0);
+    assert_int_equal(tokens.count, 2);
+    assert_memory_equal(tokens.ids, ((int32_t[]){1, 5}), 2 * sizeof *tokens.ids);
+    mr_tokens_free(&tokens);
+    mr_tokenizer_close(t);
+    free(file);
+    json_decref(root);
+}
+
+static void marks_stand_apart_without_cleanup(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"ab!", "ab !"};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *root = quoted(small);
+        json_object_set_new(json_object_get(json_object_get(root, "model"), "vocab"), "!",
+                            json_integer(8));
+        json_object_set_new(json_object_get(root, "decoder"), "cleanup", json_boolean(i == 0));
+        char *file = json_dumps(root, 0);
+        struct mr_tokenizer *t = open_tokenizer(files_write_text("t.json", file));
+        struct mr_error err = {0};
+        struct mr_buf text = {0};
+        assert_int_equal(mr_tokenizer_decode(t, (int32_t[]){5, 6, 8}, 3, true, &text, &err), 0);
+        assert_int_equal(text.size, strlen(expected[i]));
+        assert_memory_equal(text.data, expected[i], text.size);
+        mr_buf_free(&text);
+        mr_tokenizer_close(t);
+        free(file);
+        json_decref(root);
+    }
+}
+
 // Then every piece goes on with a word, and what is a word is lost, as with `tokenizers`.
 static void pieces_may_have_no_prefix(void **state)
 {
@@ -448,6 +493,8 @@ int main(void)
         TEST(every_code_point_is_the_library_s),
         TEST(bytes_that_are_no_characters_are_left_out),
         TEST(pieces_may_have_no_prefix),
+        TEST(a_prefix_may_be_longer_than_each_token),
+        TEST(marks_stand_apart_without_cleanup),
         TEST(settings_of_the_file_are_followed),
         TEST(refuses_other_kinds_of_wordpiece),
         TEST(refuses_templates_that_are_not_berts),
