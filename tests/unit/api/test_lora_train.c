@@ -353,6 +353,9 @@ static void other_adapters_are_refused(void **unused)
     o = s.options;
     o.freeze = all;
     refuse(&s, &o, MR_ERR_USAGE, "an adapter learns alone: patterns");
+    o.freeze = NULL;
+    o.no_decay = all;
+    refuse(&s, &o, MR_ERR_USAGE, "an adapter learns alone: patterns");
     assert_refused(mr_trainer_check(s.model, "model:tinyt", &o, &err), MR_ERR_USAGE, &err,
                    "an adapter learns alone: patterns");
     remove_dir(files_path("state"));

@@ -315,10 +315,10 @@ static void cancelled_requests_leave(void **state)
 static void a_callback_ends_its_own_request(void **state)
 {
     (void)state;
-    static const int32_t prompt[] = {5, 6};
+    static const int32_t prompt[] = {5, 6}, again[] = {5, 6, 7, 8};
     struct mr_session *session;
     struct mr_scheduler *s = scheduler("model:", 2, 0, &session);
-    static struct heard a, b;
+    static struct heard a, b, scored;
     struct mr_request r = request(prompt, 2, 9, &a);
     r.ignore_eos = true;
     submit(s, &r);
@@ -326,7 +326,14 @@ static void a_callback_ends_its_own_request(void **state)
     r.ignore_eos = true;
     b.stop_after = 4;
     submit(s, &r);
+    r = request(again, 4, 9, &scored);
+    r.echo_logprobs = true;
+    scored.stop_after = 2; // of its prompt, all of which is in one step
+    submit(s, &r);
     run(s);
+    assert_int_equal(scored.finish, MR_FINISH_STOPPED);
+    assert_int_equal(scored.n_tokens, 2);
+    assert_int_equal(scored.count, 0);
     assert_int_equal(a.finish, MR_FINISH_LENGTH);
     assert_int_equal(b.finish, MR_FINISH_STOPPED);
     assert_int_equal(b.n_tokens, 4);
@@ -715,6 +722,41 @@ static void text_ends_before_a_stop_string(void **state)
     mr_session_close(session);
 }
 
+static void callbacks_can_be_left_out(void **state)
+{
+    (void)state;
+    static const int32_t prompt[] = {65, 66};
+    static struct heard all, tokens;
+    struct mr_session *session;
+    struct mr_scheduler *s = scheduler("model:", 3, 0, &session);
+    struct mr_request r = request(prompt, 2, 30, &all);
+    r.ignore_eos = true;
+    r.sampling = (struct mr_sampling){.temperature = 3, .seed = 6};
+    submit(s, &r);
+    struct mr_request none = r;
+    none.started = NULL;
+    none.token = NULL;
+    none.text = NULL;
+    none.done = NULL;
+    submit(s, &none);
+    run(s);
+    assert_true(all.size > 20);
+    const char *stop = all.text + all.size - 1;
+    while (((unsigned char)*stop & 0xC0) == 0x80)
+        stop--;
+    r.text = NULL;
+    r.stop = &stop;
+    r.n_stop = 1;
+    r.arg = &tokens;
+    submit(s, &r);
+    run(s);
+    assert_int_equal(tokens.finish, MR_FINISH_STOP_STRING);
+    assert_true(tokens.count > 1);
+    assert_memory_equal(tokens.ids, all.ids, tokens.count * sizeof *all.ids);
+    mr_scheduler_close(s);
+    mr_session_close(session);
+}
+
 static void generate_gives_text_and_takes_stop_strings(void **state)
 {
     (void)state;
@@ -768,6 +810,7 @@ int main(void)
         cmocka_unit_test(frequency_penalty_is_of_new_tokens_only),
         cmocka_unit_test(stop_strings_across_pieces),
         cmocka_unit_test(text_ends_before_a_stop_string),
+        cmocka_unit_test(callbacks_can_be_left_out),
         cmocka_unit_test(generate_gives_text_and_takes_stop_strings),
     };
     return cmocka_run_group_tests_name("scheduler", tests, setup, teardown);

@@ -331,6 +331,19 @@ static void refuses_to_fill_with_no_words(void **state)
     const struct mr_encoder_text text = {.text = "a [MASK]", .size = 8};
     assert_refused(mr_encoder_fill(encoder, &text, 0, &list, &count, &err), MR_ERR_USAGE, &err,
                    "0 words for a [MASK]");
+    static const int32_t ids[] = {4, -1};
+    struct mr_encoder_tokens tokens;
+    const struct mr_encoder_text wrong = {.ids = ids, .count = 2};
+    assert_refused(mr_encoder_encode(encoder, &wrong, &tokens, &err), MR_ERR_USAGE, &err,
+                   "token -1 is outside the vocabulary");
+    const struct mr_encoder_text pair = {"a a a a a", "a", 9, 1, .cut = true, .most = 6};
+    static const int32_t cut[] = {1, 4, 4, 2, 4, 2}; // the longer one
+    check(mr_encoder_encode(encoder, &pair, &tokens, &err), &err);
+    assert_int_equal(tokens.count, 6);
+    assert_memory_equal(tokens.ids, cut, sizeof cut);
+    assert_true(tokens.cut);
+    free(tokens.ids);
+    free(tokens.types);
     mr_encoder_close(encoder);
     assert_int_equal(remove(vocab), 0);
 }
@@ -359,6 +372,50 @@ static void refuses_texts_that_do_not_fit(void **state)
     tokens[2] = 30;
     types[1] = 2;
     assert_refused(mr_cpu_encode(cpu, 1, &text, rows, &err), MR_ERR_USAGE, &err, "type 2");
+    types[1] = -1;
+    assert_refused(mr_cpu_encode(cpu, 1, &text, rows, &err), MR_ERR_USAGE, &err, "type -1");
+    mr_cpu_close(cpu);
+    mr_checkpoint_close(ck);
+}
+
+struct calls {
+    int count, stop_at;
+};
+
+static int count_calls(void *arg, int layer, double share, int rows)
+{
+    struct calls *c = arg;
+    (void)layer, (void)share, (void)rows;
+    return ++c->count == c->stop_at;
+}
+
+// Wherever it is asked: in front of a layer, in it and behind a text's attention.
+static void the_watcher_ends_it_anywhere(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_checkpoint *ck;
+    struct mr_cpu *cpu;
+    struct bert_file w = {0};
+    json_t *config = config_of("pretraining");
+    static float rows[4 * 12];
+    static const int32_t tokens[4];
+    const struct mr_cpu_text texts[] = {{tokens, NULL, 1}, {tokens, NULL, 3}};
+    struct calls all = {0}, some = {0};
+    write_checkpoint(&w, config);
+    json_decref(config);
+    check(mr_checkpoint_open(&ck, files_dir, MR_ENCODER, NULL, &err), &err);
+    check(mr_cpu_open(&cpu, ck, &err), &err);
+    mr_cpu_watch(cpu, count_calls, &all);
+    check(mr_cpu_encode(cpu, 2, texts, rows, &err), &err);
+    assert_true(all.count > 4);
+    mr_cpu_watch(cpu, count_calls, &some);
+    for (int at = 1; at <= all.count; at++) {
+        some = (struct calls){.stop_at = at};
+        assert_refused(mr_cpu_encode(cpu, 2, texts, rows, &err), MR_ERR_INTERRUPTED, &err,
+                       "interrupted");
+        assert_int_equal(some.count, at);
+    }
     mr_cpu_close(cpu);
     mr_checkpoint_close(ck);
 }
@@ -376,6 +433,7 @@ int main(void)
         TEST(an_encoder_is_no_writer_of_text),
         TEST(refuses_to_fill_with_no_words),
         TEST(refuses_texts_that_do_not_fit),
+        TEST(the_watcher_ends_it_anywhere),
     };
     return cmocka_run_group_tests_name("bert", tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 
 #include "checkpoint/synthetic.h"
 #include "cpu/cpu.h"
+#include "cpu/cpu_math.h"
 #include "unit/check.h"
 #include "unit/files.h"
 
@@ -108,6 +109,7 @@ static void large_matrices_are_watched(void **state)
                         h.at[i].share < h.at[i - 1].share + 0.25);
     }
     assert_true(h.at[CALLS - 3].share == 1 && h.at[CALLS - 1].share == 1);
+    assert_int_equal(mr_cpu_columns(1 << 14, 1 << 14), 1); // larger than a piece each
     // The same in steps that are so small that no matrix is in pieces.
     seq = begin(&h, 0);
     check(run(seq, 16, whole, &err), &err);

@@ -239,7 +239,8 @@ static void refuses_forged_stores(void **state)
         {12, 256, MR_ERR_FORMAT, "contradicts itself"}, // header_bytes
         {16, 64, MR_ERR_FORMAT, "contradicts itself"},  // file_bytes
         {32, 9, MR_ERR_UNSUPPORTED, "numerics 9"},
-        {36, 4, MR_ERR_FIT, "--two-pass"},
+        {36, 4, MR_ERR_FIT, "without --two-pass"},
+        {36, 1, MR_ERR_FIT, "saved with --two-pass"},
         {40, 1, MR_ERR_FIT, "another model"},    // n_layer
         {44, 64, MR_ERR_FIT, "another model"},   // record_bytes
         {48, 0, MR_ERR_FORMAT, "out of range"},  // count
