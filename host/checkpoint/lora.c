@@ -121,13 +121,9 @@ static int add_all_linear(struct mr_lora *l, const struct mr_config *config, int
 {
     int rc = 0;
     for (size_t i = 0; i < mr_tensor_specs(config) && rc == 0; i++) {
-        static const char first[] = ".0.";
-        char name[MR_NAME];
-        if (!can_adapt(config, i) || mr_tensor_spec(config, i).layer != 0)
-            continue;
-        struct mr_lora_pair pair = pair_of(config, i);
-        const char *within = strstr(mr_lora_module(config, &pair, name), first);
-        rc = add_target(l, n, within ? within + sizeof first - 1 : name, err);
+        struct mr_tensor_spec t = mr_tensor_spec(config, i);
+        if (can_adapt(config, i) && t.layer == 0)
+            rc = add_target(l, n, t.item->name, err);
     }
     return rc;
 }

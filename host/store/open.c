@@ -139,8 +139,13 @@ static int open_base(struct mr_store *s, const struct mr_store_options *options,
     const char *dir = options->base ? options->base : s->adapter->base_name;
     if (options->alone)
         return 0;
+    if (!dir) // JSON has no other names than UTF-8's
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: does not say where the adapter's model is, as the directory's name was "
+                       "not UTF-8; name it",
+                       s->dir);
     s->volume->unnamed = true;
-    return mr_adapter_open_base(s->adapter, &s->config, dir ? dir : "", s->header->origin, err);
+    return mr_adapter_open_base(s->adapter, &s->config, dir, s->header->origin, err);
 }
 
 // Of an old state.

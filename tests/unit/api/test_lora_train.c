@@ -395,6 +395,29 @@ static void other_models_are_refused(void **unused)
     subject_close(&s);
 }
 
+// adapter_config.json cannot have the name, of the state and of what is exported.
+static void a_model_whose_name_is_no_utf8_has_to_be_named(void **unused)
+{
+    (void)unused;
+    struct subject s;
+    struct mr_trainer *t;
+    struct mr_lora lora;
+    subject_open(&s, "gptj");
+    char *plain = strdup(s.model);
+    (void)snprintf(s.model, sizeof s.model, "%s", files_path("g\xff"));
+    assert_int_equal(rename(plain, s.model), 0);
+    mr_trainer_close(open_new(&s, uris[0]));
+    refuse(&s, NULL, MR_ERR_USAGE, "state: does not say where the adapter's model is, as");
+    t = open_state(&s, uris[0]);
+    read_adapter(&s, t, &lora);
+    assert_int_equal(lora.rank, RANK);
+    mr_lora_free(&lora);
+    mr_trainer_close(t);
+    remove_dir(files_path("state"));
+    subject_close(&s);
+    free(plain);
+}
+
 // The file that says which adapter it is belongs to the state.
 static void changed_settings_are_refused(void **unused)
 {
@@ -434,6 +457,7 @@ int main(void)
         cmocka_unit_test(devices_threads_and_resuming_change_no_bit),
         cmocka_unit_test(other_adapters_are_refused),
         cmocka_unit_test(other_models_are_refused),
+        cmocka_unit_test(a_model_whose_name_is_no_utf8_has_to_be_named),
         cmocka_unit_test(changed_settings_are_refused),
     };
     return cmocka_run_group_tests_name("lora_train", tests, files_setup, files_teardown);

@@ -464,6 +464,8 @@ static void refuses_hostile_pickles(void **state)
         {BYTES("\x80\x02h\0."), MR_ERR_FORMAT, "memo number"},
         {BYTES("\x80\x02Nq\5h\4."), MR_ERR_FORMAT, "memo number"},
         {BYTES("\x80\x02Nr\xff\xff\xff\xff."), MR_ERR_FORMAT, "memo number"},
+        {BYTES("\x80\x02Nr\x2c\1\0\0j\x2d\1\0\0."), MR_ERR_FORMAT, "memo number"},
+        {BYTES("\x80\x02Nr\x2c\1\0\0j\x2c\1\0\0\x86."), MR_ERR_UNSUPPORTED, "holds a tuple"},
         {BYTES("\x80\x02q\0."), MR_ERR_FORMAT, "value is missing"},
         {BYTES("\x80\x02Nq"), MR_ERR_FORMAT, "ends inside an operand"},
         {BYTES("\x80\x02K"), MR_ERR_FORMAT, "ends inside an operand"},

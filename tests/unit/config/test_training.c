@@ -223,8 +223,9 @@ static void modes_look_at_their_data(void **unused)
         mr_training_free(&t);
     }
     // Where nothing is learnt, windows that run at a time are what the held data says.
-    static const char *const micro[] = {"", ", micro_batch_size: 3", ", micro_batch_size: explore"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const micro[] = {"", ", micro_batch_size: 3", ", micro_batch_size: explore",
+                                        ", micro_batch_size: auto"};
+    for (int i = 0; i < 4; i++) {
         char text[100];
         (void)snprintf(text, sizeof text, "eval_input: {data_dir: held, batch_size: 6%s}\n",
                        micro[i]);
@@ -443,6 +444,7 @@ static void keys_of_other_kinds_are_refused(void **unused)
         {"optimizer: {betas: [0.9, 0.9, 0.9]}", "is no list of two numbers"},
         {"optimizer: {betas: 0.9}", "is no list of two numbers"},
         {"optimizer: {betas: []}", "is no list of two numbers"},
+        {"optimizer:\n  betas:\n  -\n  - 0.9", "a.yaml:2: optimizer.betas: '' is not a number"},
         {"optimizer: {optimizer_type: [SGD]}", "a list stands where the name of an optimizer"},
         {"trainer: {init: {optimizer: {}}}", "is not one optimizer with its keys"},
         {"optimizer: {freeze: [a, [b]]}", "optimizer.freeze: a list stands where a pattern"},
@@ -555,6 +557,12 @@ static void null_is_nothing(void **unused)
                        "{summary_dir: null}}, ProgressLogger]}, fit: {train_dataloader: "
                        "{data_dir: t, batch_size: 1}}}\n");
     assert_int_equal(t.optimizer, MR_SGD);
+    mr_training_free(&t);
+    t = must(MR_TRAIN,
+             "trainer: {init: {loop: {max_steps: 1}, schedulers: {ConstantLR: {learning_rate: 1}}, "
+             "loggers: [{TensorBoardLogger: {}}]}, fit: {train_dataloader: {data_dir: t, "
+             "batch_size: 1}}}\n");
+    assert_string_equal(t.events, "");
     mr_training_free(&t);
 }
 
