@@ -505,10 +505,7 @@ static void log_response(const struct mr_serve *s, const struct exchange *x, dou
     char line[128];
     (void)snprintf(line, sizeof line, "%s %d %.3f s%s", mr_serve_path_name(x->path), x->status,
                    seconds, taken ? "" : ", not taken");
-    if (s->opt.say)
-        s->opt.say(s->opt.arg, line);
-    else
-        fprintf(stderr, "%s\n", line);
+    s->opt.say(s->opt.arg, line);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *connection, void **context,

@@ -35,11 +35,11 @@ struct mr_serve_options {
     int read_timeout; // seconds for a request to arrive, and for a client to take what it gets
     size_t max_body;  // bytes of a request
     int max_connections;
-    bool log; // a line a response on standard error
+    bool log; // a line a response, by say()
     // Called by the threads of the units a few times a second while they compute, and with NULL
     // when one has ended its step. May be NULL.
     void (*progress)(void *arg, const struct mr_serve_progress *p);
-    // Prints a line of the log, from another thread. NULL: on standard error.
+    // Prints a line of the log, from another thread.
     void (*say)(void *arg, const char *line);
     void *arg;
 };

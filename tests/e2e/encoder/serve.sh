@@ -68,6 +68,7 @@ status an_id_beyond_64_bits 400 'a token id is expected' '{"input":[999999999999
 status a_negative_id 400 'a number out of range' '{"input":[-1]}'
 status other_dimensions 400 "can only be the model's 20" '{"input":"a","dimensions":10}'
 status another_format 400 'float or base64' '{"input":"a","encoding_format":"int8"}'
+status a_format_that_is_no_string 400 'float or base64' '{"input":"a","encoding_format":7}'
 status another_argument 400 "no argument 'inputs'; did you mean input" '{"inputs":"a"}'
 status truncate_of_a_word 400 "'truncate' must be true or false" '{"input":"a","truncate":"yes"}'
 status a_model_of_a_number 400 "'model' must be a string, not an integer.*\"param\":\"model\"" '{"input":"a","model":1}'

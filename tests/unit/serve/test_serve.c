@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -289,13 +290,41 @@ static void until_unfinished(struct mr_serve *s, int texts)
     }
 }
 
+static void until_connections(struct mr_serve *serve, int listed, int all)
+{
+    for (int tries = 0;; tries++) {
+        int n = 0;
+        (void)pthread_mutex_lock(&serve->lock);
+        for (const struct client *c = serve->clients; c; c = c->next) {
+            assert_ptr_equal(c->next ? c->next->prev : c, c);
+            n++;
+        }
+        int now = serve->metrics.connections;
+        (void)pthread_mutex_unlock(&serve->lock);
+        if (n == listed && now == all)
+            return;
+        if (tries == 60000)
+            fail_msg("%d of %d connections are listed, expected %d of %d", n, now, listed, all);
+        (void)usleep(10000);
+    }
+}
+
+static void until_exchanges(struct mr_serve *serve, int want)
+{
+    for (int now = -1; now != want; (void)usleep(1000)) {
+        (void)pthread_mutex_lock(&serve->lock);
+        now = serve->exchanges;
+        (void)pthread_mutex_unlock(&serve->lock);
+    }
+}
+
 static void a_failed_device_is_told_to_all(void **state)
 {
     (void)state;
     enum { STEPS = 9 };
     struct server s;
     char text[4][1 << 14];
-    int fd[4];
+    int fd[4], status[4];
     gate_set(true, STEPS);
     start_on(&s, 2, 1, 1000);
     for (int i = 0; i < 4; i++) { // the first one has begun to get its texts
@@ -311,14 +340,15 @@ static void a_failed_device_is_told_to_all(void **state)
     gate_until(2);
     mr_interrupt(); // every step fails from now on
     gate_set(false, 0);
+    for (int i = 0; i < 4; i++)
+        status[i] = receive(fd[i], text[i], sizeof text[i]);
+    finish(&s);
+    mr_interrupt_clear(); // before anything can fail: the tests behind this one have devices, too
     for (int i = 0; i < 4; i++) {
-        int status = receive(fd[i], text[i], sizeof text[i]);
-        assert_true(i == 0 ? status == 200 : status == 500 || status == 503);
+        assert_true(i == 0 ? status[i] == 200 : status[i] == 500 || status[i] == 503);
         assert_non_null(strstr(text[i], "server_error"));
         assert_null(strstr(text[i], "[DONE]"));
     }
-    finish(&s);
-    mr_interrupt_clear();
     assert_int_equal(s.rc, MR_ERR_INTERRUPTED);
     assert_non_null(strstr(s.err.text, "interrupted"));
 }
@@ -355,7 +385,9 @@ static void closing_ends_what_is_in_flight(void **state)
     struct mr_serve *serve;
     pthread_t thread;
     char text[4096];
-    int fd[3];
+    static const char part[] = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                               "Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{";
+    int fd[5];
     gate_set(true, 5);
     check(mr_session_open(&session, model, "model:tiny", &seqs, &err), &err);
     check(mr_serve_open(&serve, model, &session, 1, &opt, &err), &err);
@@ -369,10 +401,15 @@ static void closing_ends_what_is_in_flight(void **state)
     }
     until_unfinished(serve, 300);
     gate_until(1);
+    for (int i = 3; i < 5; i++) // without a request, and with the beginning of one
+        fd[i] = dial(mr_serve_port(serve));
+    assert_int_equal(send(fd[4], part, sizeof part - 1, MSG_NOSIGNAL), sizeof part - 1);
+    until_exchanges(serve, 4);
+    until_connections(serve, 5, 5);
     assert_int_equal(pthread_create(&thread, NULL, open_when_closing, serve), 0);
     mr_serve_close(serve);
     (void)pthread_join(thread, NULL);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         (void)receive(fd[i], text, sizeof text);
     mr_session_close(session);
 }
@@ -566,6 +603,13 @@ static void lengths_that_may_disagree_are_refused(void **state)
         if (status != cases[i].status)
             fail_msg("%sgets %d, expected %d: %s", cases[i].fields, status, cases[i].status, text);
     }
+    static const char none[] = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                               "Content-Type: application/json\r\nContent-Length: 0\r\n\r\n";
+    int fd = dial(s.port);
+    assert_int_equal(send(fd, none, sizeof none - 1, MSG_NOSIGNAL), sizeof none - 1);
+    assert_int_equal(receive(fd, text, sizeof text), 400);
+    if (!strstr(text, "not valid JSON"))
+        fail_msg("%s", text);
     mr_serve_stop();
     finish(&s);
     assert_int_equal(s.rc, 0);
@@ -598,25 +642,6 @@ const union MHD_ConnectionInfo *__wrap_MHD_get_connection_info(struct MHD_Connec
     return __real_MHD_get_connection_info(connection, type);
 }
 
-static void until_connections(struct server *s, int listed, int all)
-{
-    for (int tries = 0;; tries++) {
-        int n = 0;
-        (void)pthread_mutex_lock(&s->serve->lock);
-        for (const struct client *c = s->serve->clients; c; c = c->next) {
-            assert_ptr_equal(c->next ? c->next->prev : c, c);
-            n++;
-        }
-        int now = s->serve->metrics.connections;
-        (void)pthread_mutex_unlock(&s->serve->lock);
-        if (n == listed && now == all)
-            return;
-        if (tries == 60000)
-            fail_msg("%d of %d connections are listed, expected %d of %d", n, now, listed, all);
-        (void)usleep(10000);
-    }
-}
-
 // A connection that there is no memory for is refused, and the others stay in the list: they are
 // watched, and closing wakes them.
 static void a_connection_without_memory_leaves_the_others(void **state)
@@ -626,22 +651,22 @@ static void a_connection_without_memory_leaves_the_others(void **state)
     char text[4096];
     start(&s, 1, 10);
     int first = dial(s.port), second = dial(s.port);
-    until_connections(&s, 2, 2);
+    until_connections(s.serve, 2, 2);
     for (int which = 0; which < 2; which++) {
         atomic_int *fault = which ? &no_info : &no_client;
         atomic_store(fault, 1);
         int fd = dial(s.port);
-        until_connections(&s, 2, 3);
+        until_connections(s.serve, 2, 3);
         atomic_store(fault, 0);
         ask(fd, "{\"model\":\"tiny\",\"prompt\":\"a\"}");
         assert_int_equal(receive(fd, text, sizeof text), 0); // ends without an answer
-        until_connections(&s, 2, 2);
+        until_connections(s.serve, 2, 2);
     }
     ask(first, "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":1}");
     assert_int_equal(receive(first, text, sizeof text), 200);
-    until_connections(&s, 1, 1);
+    until_connections(s.serve, 1, 1);
     (void)close(second);
-    until_connections(&s, 0, 0);
+    until_connections(s.serve, 0, 0);
     mr_serve_stop();
     finish(&s);
 }
@@ -744,6 +769,47 @@ static void a_stream_says_why_it_ends(void **state)
     }
 }
 
+// A token that the tokenizer has no text for has its number, one without probability a number.
+static void log_probabilities_of_odd_tokens(void **state)
+{
+    (void)state;
+    struct mr_job_token tokens[] = {{97, true, -0.5, 0, 1, 0, 0},
+                                    {300, true, -INFINITY, 1, 1, 0, 0}};
+    struct mr_job job = {.tokenizer = model->packed.tokenizer, .n_choices = 1};
+    struct mr_choice choice = {.job = &job, .tokens = tokens, .n_tokens = 2, .done = true};
+    struct mr_error err = {0};
+    struct mr_buf out = {0};
+    job.choices = &choice;
+    check(mr_buf_append(&choice.text, "a", 1, &err), &err);
+    check(mr_reply_completion(&out, &job, "m", &err), &err);
+    check(mr_buf_append(&out, "", 1, &err), &err);
+    if (!strstr(out.data, "\"tokens\":[\"a\",\"token:300\"],\"token_logprobs\":[-0.5,-9999.0]"))
+        fail_msg("%s", out.data);
+    mr_buf_free(&out);
+    mr_buf_free(&choice.text);
+}
+
+// A stop string may have begun: what is held back of the text has no token yet.
+static void tokens_of_text_that_is_held_back_wait(void **state)
+{
+    (void)state;
+    struct mr_job_token tokens[] = {{97, true, -1, 0, 1, 0, 0}, {98, true, -2, 1, 2, 0, 0}};
+    struct mr_job job = {.tokenizer = model->packed.tokenizer, .n_choices = 1, .unfinished = 1};
+    struct mr_choice choice = {.job = &job, .tokens = tokens, .n_tokens = 2};
+    struct mr_error err = {0};
+    struct mr_buf out = {0};
+    bool ended = false;
+    job.choices = &choice;
+    check(mr_buf_append(&choice.text, "a", 1, &err), &err);
+    check(mr_reply_events(&out, &job, "m", &ended, &err), &err);
+    check(mr_buf_append(&out, "", 1, &err), &err);
+    assert_false(ended);
+    if (!strstr(out.data, "\"tokens\":[\"a\"],\"token_logprobs\":[-1.0]"))
+        fail_msg("%s", out.data);
+    mr_buf_free(&out);
+    mr_buf_free(&choice.text);
+}
+
 // ---- the end ----
 
 // A connection that was there before: nothing new is taken, and what was accepted is answered.
@@ -768,7 +834,7 @@ static void requests_after_the_stop_are_refused(void **state)
     for (int i = 0; i < CASES; i++)
         fd[i] = dial(s.port);
     int first = dial(s.port);
-    until_connections(&s, CASES + 1, CASES + 1);
+    until_connections(s.serve, CASES + 1, CASES + 1);
     ask(first, "{\"prompt\":\"a\",\"max_tokens\":3,\"ignore_eos\":true}");
     gate_until(1);
     mr_serve_stop();
@@ -804,6 +870,8 @@ int main(void)
         cmocka_unit_test(names_in_host),
         cmocka_unit_test(addresses_of_this_machine),
         cmocka_unit_test(a_stream_says_why_it_ends),
+        cmocka_unit_test(log_probabilities_of_odd_tokens),
+        cmocka_unit_test(tokens_of_text_that_is_held_back_wait),
         cmocka_unit_test(a_connection_without_memory_leaves_the_others),
         cmocka_unit_test(requests_after_the_stop_are_refused),
     };
