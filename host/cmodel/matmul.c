@@ -249,7 +249,7 @@ static int find_extras(struct matmul *w)
     };
     int last = x->first_kblock + w->p.cols / 32, rc = 0;
     if (x->tiles) {
-        const struct mr_tiles_shape shape = {m->g.n, x->tiles_kblocks, false};
+        const struct mr_tiles_shape shape = {m->g.n, x->tiles_kblocks};
         x->tiles_beats = mr_tiles_beats(&shape, x->all_cols);
         rc = mr_machine_stash_look(m, mr_field(cmd, MR_F_MATMUL_TILES_OFF), x->tiles_kblocks,
                                    x->all_cols, (last - 1) / x->tiles_kblocks + 1, true, &x->rows);

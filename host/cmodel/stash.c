@@ -23,7 +23,7 @@ static uint8_t *stash_window(struct mr_machine *m, int c, uint64_t off, uint64_t
 int mr_machine_stash_look(struct mr_machine *m, uint64_t off, int kblocks, int cols, int count,
                           bool write, struct stash_matrix *found)
 {
-    *found = (struct stash_matrix){.shape = {m->g.n, kblocks, false}};
+    *found = (struct stash_matrix){.shape = {m->g.n, kblocks}};
     uint64_t beats = (uint64_t)count * mr_tiles_beats(&found->shape, (cols + 63) / 64 * 64);
     for (int c = 0; c < m->g.n; c++)
         if (!(found->at[c] = stash_window(m, c, off, beats, write)))

@@ -410,7 +410,7 @@ int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_fo
         add_items(&b, -1);
     for (int l = stage->first; l < stage->last && !stage->chunks; l++)
         add_items(&b, l);
-    if (stage->save && !stage->chunks)
+    if (stage->save)
         save_rows(&b);
     (void)add(&b, MR_OP_END, ~0u >> (32 - MR_MEMORIES), 0);
     if (b.rc == 0)

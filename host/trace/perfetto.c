@@ -61,7 +61,8 @@ static unsigned queue_of(unsigned lane)
     return lane <= MR_LANE_WRITER ? queues[lane] : MR_QUEUES;
 }
 
-// The first command of the queue, from *at on, that is not done at that cycle.
+// The first command of the queue, from *at on, that is not done at that cycle. One that was never
+// issued is done at 0.
 static const struct mr_trace_command *running(const struct mr_trace *t, unsigned queue,
                                               uint64_t cycle, unsigned *at)
 {
@@ -69,7 +70,7 @@ static const struct mr_trace_command *running(const struct mr_trace *t, unsigned
            (t->commands[*at].queue != queue || t->commands[*at].done <= cycle))
         ++*at;
     const struct mr_trace_command *c = &t->commands[*at];
-    return *at < t->n_commands && c->issued && c->issue <= cycle ? c : NULL;
+    return *at < t->n_commands && c->issue <= cycle ? c : NULL;
 }
 
 static json_t *shares(const struct mr_lane_kind *kind, const struct mr_trace_slice *s)

@@ -28,11 +28,11 @@ static bool mergeable(const struct mr_trace *t, const struct mr_trace_slice *s)
 static void append(const struct mr_trace *t, struct mr_trace_lane *l,
                    const struct mr_trace_slice *s)
 {
-    struct mr_trace_slice *last = l->count ? &l->slices[l->count - 1] : NULL;
-    if (!last || !mergeable(t, last) || !mergeable(t, s)) {
+    if (l->count == 0 || !mergeable(t, &l->slices[l->count - 1]) || !mergeable(t, s)) {
         l->slices[l->count++] = *s;
         return;
     }
+    struct mr_trace_slice *last = &l->slices[l->count - 1];
     last->cycles += s->cycles;
     last->detail |= s->detail;
     for (int i = 0; i < MR_TRACE_STATES; i++)
@@ -172,9 +172,8 @@ static void on_sample(void *user, const struct mr_sim_sample *s)
     if (b.from + b.cycles <= t->from || b.from >= t->to)
         return;
     // All bins but the last are equally long: twice as long each time there is no room.
-    struct mr_trace_bin *last = t->bins ? &t->bin[t->bins - 1] : NULL;
-    if (last && t->bins > 1 && last->cycles < t->bin[0].cycles) {
-        add_bin(last, &b);
+    if (t->bins > 1 && t->bin[t->bins - 1].cycles < t->bin[0].cycles) {
+        add_bin(&t->bin[t->bins - 1], &b);
         return;
     }
     if (t->bins == MR_TRACE_BINS) {

@@ -130,7 +130,7 @@ static void load_result(struct run *r, enum mr_place to, int first, int segment,
         return;
     }
     for (int s = 0; s < segment; s++) {
-        const struct mr_tiles_shape t = {p->g.n, MR_SEGMENT_KBLOCKS, false};
+        const struct mr_tiles_shape t = {p->g.n, MR_SEGMENT_KBLOCKS};
         off += mr_tiles_beats(&t, p->batch.cols);
     }
     c = run_load_act(r, off, kblocks, 0, kblocks, first, r->rows, region_memory(at));

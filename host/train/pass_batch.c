@@ -76,7 +76,7 @@ void pass_place_rows(struct mr_pass *p, const int *lengths, int n_sequences)
 // A row of ones: the only column of a matrix whose sums are those of its rows.
 static int write_ones(struct mr_pass *p, struct mr_error *err)
 {
-    const struct mr_tiles_shape t = {p->g.n, p->batch.kblocks, false};
+    const struct mr_tiles_shape t = {p->g.n, p->batch.kblocks};
     size_t bytes = mr_tiles_beats(&t, 64) * MR_BEAT;
     int rc = 0;
     for (int c = 0; c < p->g.n; c++)
@@ -129,7 +129,7 @@ static void logit_block(const struct mr_pass *p, int row, int col, float v[MR_BL
 static int write_logits(struct mr_pass *p, bool turned, uint64_t off, int from, int kblocks,
                         struct mr_error *err)
 {
-    const struct mr_tiles_shape t = {p->g.n, kblocks, false};
+    const struct mr_tiles_shape t = {p->g.n, kblocks};
     const struct mr_kernels *kernels = mr_kernels();
     int cols = turned ? p->d.vocab : p->batch.cols;
     uint64_t beats = mr_tiles_beats(&t, cols);
@@ -190,7 +190,7 @@ int pass_write_logits_gradient(struct mr_pass *p, struct mr_error *err)
     uint64_t off = p->at.grad[MR_RESULT].tiles;
     int rc = write_logits(p, true, p->at.grad[MR_RESULT].turned, 0, p->batch.kblocks, err);
     for (int s = 0; s < mr_segments(kblocks) && rc == 0; s++) {
-        const struct mr_tiles_shape t = {p->g.n, mr_segment_kblocks(kblocks, s), false};
+        const struct mr_tiles_shape t = {p->g.n, mr_segment_kblocks(kblocks, s)};
         rc = write_logits(p, false, off, s * MR_SEGMENT_KBLOCKS, t.kblocks, err);
         off += mr_tiles_beats(&t, p->batch.cols);
     }

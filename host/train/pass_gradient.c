@@ -18,7 +18,7 @@ enum {
 // The largest code of the first `cols` columns of a matrix with blocks along the rows.
 static int largest_code(struct mr_pass *p, uint64_t off, int cols, int *code, struct mr_error *err)
 {
-    const struct mr_tiles_shape t = {p->g.n, p->batch.kblocks, false};
+    const struct mr_tiles_shape t = {p->g.n, p->batch.kblocks};
     size_t bytes = mr_tiles_beats(&t, (cols + 63) / 64 * 64) * MR_BEAT;
     int rc = 0;
     *code = 0;

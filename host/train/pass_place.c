@@ -18,13 +18,13 @@ static uint64_t take(uint64_t *end, uint64_t beats)
 // A matrix with blocks along the rows; `count` with a row of the batch in each column.
 static uint64_t take_turned(struct mr_pass *p, int cols)
 {
-    const struct mr_tiles_shape t = {p->g.n, pass_blocks(p->most_rows), false};
+    const struct mr_tiles_shape t = {p->g.n, pass_blocks(p->most_rows)};
     return take(&p->mem.size.stash, mr_tiles_beats(&t, cols));
 }
 
 static uint64_t take_tiles(struct mr_pass *p, int kblocks, int count)
 {
-    const struct mr_tiles_shape t = {p->g.n, kblocks, false};
+    const struct mr_tiles_shape t = {p->g.n, kblocks};
     return take(&p->mem.size.stash,
                 (uint64_t)count * mr_tiles_beats(&t, (p->most_rows + 63) / 64 * 64));
 }

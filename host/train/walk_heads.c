@@ -12,7 +12,7 @@ static int last_of(int a, int b)
 // A head's matrix of Q, K, V or the gradient of the attention.
 static uint64_t head_tiles(const struct mr_pass *p, uint64_t off, int head)
 {
-    const struct mr_tiles_shape t = {p->g.n, p->d.head_lanes / 32, false};
+    const struct mr_tiles_shape t = {p->g.n, p->d.head_lanes / 32};
     return off + (uint64_t)head * mr_tiles_beats(&t, p->batch.cols);
 }
 

@@ -61,6 +61,9 @@ ok merged_file_is_smaller test "$(wc -c <"$work/p.json")" -lt 1000000
 exits trace_of_cycles 0 '' trace $demo --from 1000 --to 3000 --json "$work/c.json" --svg "$work/c.svg"
 ok cycles_are_cut "$work/check" "$work/c.json"
 ok window_is_in_the_file grep -q '"from":1000,"to":3000' "$work/c.json"
+exits trace_up_to_a_cycle 0 '' trace $demo --to 2000 --svg "$work/c.svg"
+ok picture_says_up_to_where grep -q 'shown: cycles 0 to 2,000<' "$work/c.svg"
+exits trace_of_weights_that_mean_nothing 0 'decode at position 5 on' trace synthetic:gpt2,layers=1,vocab=64 --decode 5
 exits trace_of_a_layer 0 '' trace $demo --layer 2 --json "$work/l.json" --svg "$work/l.svg" --check
 ok layer_is_cut "$work/check" "$work/l.json"
 other_layers() { ! grep -q '"opcode":"MATMUL".*"layer":[013]' "$1" && grep -q '"opcode":"MATMUL".*"layer":2' "$1"; }
@@ -144,6 +147,9 @@ exits trace_layer_that_is_not_there 2 'layers 0..3' trace $demo --layer 4
 exits trace_layer_and_cycles 2 'exclude' trace $demo --layer 1 --from 5
 exits trace_decode_and_prefill 2 'exclude' trace $demo --decode 1 --prefill 2
 exits trace_of_more_than_a_run 2 'more than the 128' trace $demo --prefill 129
+exits trace_of_more_than_a_run_of_two_passes 2 '5 tokens are more than the 4' trace $demo --prefill 5 --two-pass -d sim:tiny
+exits trace_of_more_than_a_chunk 2 '3 tokens are more than the 2' trace $demo --prefill 3 --chunk 2 -d sim:tiny
+exits trace_of_a_text_on_no_device 2 'sim:nothing,view: no such configuration' trace synthetic:minilm-l6,layers=1 --length 3 -d sim:nothing
 exits trace_position_beyond_the_model 2 '512 positions' trace $demo --decode 512
 exits trace_waves_without_a_window 2 '\-\-fst needs' trace $demo --fst "$work/w.fst"
 exits trace_waves_without_an_end 2 '\-\-fst needs' trace $demo --fst "$work/w.fst" --from 5

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <limits.h>
 #include <math.h>
 
 #include "api/objects.h"
@@ -488,6 +489,9 @@ static void devices_that_do_not_fit_are_refused(void **state)
     bad = (struct mr_session_options){.chunk = -1};
     assert_refused(mr_session_open(&s, model, "model:", &bad, &err), MR_ERR_USAGE, &err,
                    "negative");
+    bad = (struct mr_session_options){.max_seqs = INT_MAX};
+    assert_refused(mr_session_open(&s, model, "model:", &bad, &err), MR_ERR_FIT, &err,
+                   "KV stores for 2147483647 sequences need more than 2^32 beats");
     bad = (struct mr_session_options){.check = true};
     assert_refused(mr_session_open(&s, model, "model:tiny", &bad, &err), MR_ERR_USAGE, &err,
                    "'model:tiny' cannot be checked against the C model, only a sim: device");

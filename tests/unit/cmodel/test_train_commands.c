@@ -378,7 +378,7 @@ static void turn_rows(struct device *d)
 static void compare_turned(const struct device *d)
 {
     struct mr_error err = {0};
-    const struct mr_tiles_shape t = {d->p->g.n, KB, false};
+    const struct mr_tiles_shape t = {d->p->g.n, KB};
     size_t bytes = mr_tiles_beats(&t, COLS) * 64;
     uint8_t *image = malloc(bytes * (size_t)d->p->g.n);
     assert_non_null(image);

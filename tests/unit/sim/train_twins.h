@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device of the RTL and the C model beside it, with the same buffers, and programs that both run;
-// on any number of channels. Where the RTL is not checked command by command, it is there twice: with
-// clock gates and without, and a program takes both to the same end, cycle and counters.
+// on any number of channels. Where the RTL is not checked command by command, it is there twice:
+// with clock gates and without, and a program takes both to the same end, cycle and counters.
 // Include <cmocka.h> and what it needs first.
 #ifndef MILLRACE_TESTS_UNIT_TRAIN_TWINS_H
 #define MILLRACE_TESTS_UNIT_TRAIN_TWINS_H
@@ -96,7 +96,7 @@ static void twin_open(struct twin *t, const char *uri, const char *bare)
 
 static struct mr_tiles_shape shape(int kblocks)
 {
-    return (struct mr_tiles_shape){channels, kblocks, false};
+    return (struct mr_tiles_shape){channels, kblocks};
 }
 
 // The fewest beats that are whole words of all channels, and as many as that at least.
