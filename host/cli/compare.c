@@ -132,7 +132,8 @@ static int report(const struct args *a, const struct totals *t, const struct mr_
             (double)t->agree / n, "max_logit_error", t->max_error, "loss_cpu", t->loss_ref / p,
             "loss_device", t->loss_dev / p, "seconds", seconds, "stats", cli_stats_json(stats)));
     } else {
-        printf("%s against cpu: on %zu tokens (%.1f s)\n", a->c.device, t->tokens, seconds);
+        printf("%s against cpu: on %zu token%s (%.1f s)\n", a->c.device, t->tokens,
+               t->tokens == 1 ? "" : "s", seconds);
         printf("  KL divergence     %.3e nats a token (worst token %.3e)\n", kl, t->worst_kl);
         printf("  top-1 agreement   %.3f %%\n", 100 * (double)t->agree / n);
         printf("  max logit error   %.3e\n", t->max_error);

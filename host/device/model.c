@@ -83,14 +83,18 @@ static const struct mr_device_ops ops = {model_alloc, model_write,    model_read
 
 int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err)
 {
-    char name[32];
+    char name[32], why[256];
     const char *option = strchr(args, ',');
     size_t length = option ? (size_t)(option - args) : strlen(args);
-    bool known = length < sizeof name && (!option || strcmp(option, ",train") == 0);
+    if (option && strcmp(option, ",train") != 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "model:%s: '%s' is not an option; known are train, units=N and "
+                       "capacity=SIZE, behind the name of a configuration",
+                       args, option + 1);
+    bool known = length < sizeof name;
     (void)snprintf(name, sizeof name, "%.*s", (int)(known ? length : 0), args);
     const struct mr_config_entry *c = known ? mr_config_named(*name ? name : "sim") : NULL;
     if (!c) {
-        char why[256];
         mr_config_unknown(why, sizeof why);
         return mr_fail(err, MR_ERR_USAGE, "model:%s: %s", args, why);
     }

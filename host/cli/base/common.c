@@ -74,7 +74,7 @@ static int show_progress(void *arg, size_t done, size_t total)
     struct cli_progress *p = arg;
     double now = mr_seconds(), passed = now - p->start;
     char line[120];
-    if (passed < 0.5 || now - p->last < 0.2 || total == 0)
+    if (passed < 0.5 || now - p->last < 0.2)
         return 0; // nothing is shown for what is quick
     int n = snprintf(line, sizeof line, "%s %3.0f %% of %s", p->what,
                      100.0 * (double)done / (double)total, cli_size((double)total).text);
@@ -206,7 +206,7 @@ bool cli_is_encoder(const char *path)
 
 bool cli_is_synthetic(const char *model)
 {
-    return model && strncmp(model, "synthetic:", 10) == 0;
+    return strncmp(model, "synthetic:", 10) == 0;
 }
 
 // Weights from a seed take their time to make: gigabytes are announced, also off a terminal.
@@ -333,7 +333,8 @@ static int print_json(json_t *object, size_t flags)
     if (rc == 0)
         printf("\n");
     else if (!ferror(stdout)) // main() says what failed there
-        fprintf(stderr, "millrace: cannot write JSON\n");
+        fprintf(stderr,
+                "millrace: cannot write JSON: a name in it is not UTF-8; rename what has it\n");
     return rc == 0 ? EXIT_OK : EXIT_INPUT;
 }
 
@@ -420,7 +421,7 @@ static void print_part(FILE *out, const char *name, const struct mr_stats *s)
         return;
     fprintf(out, "%s: %llu token%s in %llu device run%s", name, (unsigned long long)s->tokens,
             s->tokens == 1 ? "" : "s", (unsigned long long)s->steps, s->steps == 1 ? "" : "s");
-    if (s->counts && cycles > 0)
+    if (s->counts)
         fprintf(out, ", %.0f cycles, %.0f per token (%.1f tokens/s at %u MHz, an assumed clock)",
                 cycles, cycles / n, 1e3 * s->clock_khz * n / cycles, s->clock_khz / 1000);
     fprintf(out, "\n");
@@ -444,8 +445,7 @@ void cli_stats_table(FILE *out, const struct mr_stats *prefill, const struct mr_
         return;
     fprintf(out, "%.0f bytes moved, %.3f beats of 64 bytes per cycle\n", 64 * beats,
             beats / cycles);
-    if (seconds > 0)
-        fprintf(out, "simulation: %.0f ns a cycle\n", 1e9 * seconds / cycles);
+    fprintf(out, "simulation: %.0f ns a cycle\n", 1e9 * seconds / cycles);
 }
 
 const char *cli_finish_name(enum mr_finish finish)

@@ -203,7 +203,7 @@ static int take_measured(struct plan *p, struct mr_error *err)
 static int curves(struct plan *p, struct mr_error *err)
 {
     int room = p->job.two_pass ? p->g.t / 2 : p->g.t, rc = 0;
-    int pos = p->a->n_positions ? (int)p->a->positions[0] : 0;
+    int pos = (int)p->a->positions[0]; // 0 without --positions
     for (int series = 0; series < 2; series++)
         for (int k = 1; rc == 0 && k <= room; k *= 2) {
             struct mr_plan_point at = {k, pos, 1};
@@ -293,8 +293,7 @@ static int plan_train(struct plan *p, const char *model)
         return status;
     if (p->a->n_lengths > 1 && p->a->rows > 0)
         return cli_usage(&cmd_plan, "--rows goes with one --length; of several they are the sum");
-    rc = plan_training(p, model, &err);
-    return rc < 0 ? cli_fail(&err) : EXIT_OK;
+    return plan_training(p, model);
 }
 
 static int plan(struct plan_args *a)

@@ -310,7 +310,7 @@ static void print_area(const struct plan *p)
     const struct mr_plan_board *d = p->board;
     if (!c.known && p->fold > 1)
         printf("  logic      not counted for %s with FOLD %d; counts without FOLD are not scaled\n",
-               d ? d->chip : "UltraScale+", p->fold);
+               d->chip, p->fold);
     else if (!c.known && p->g.train && !(d && d->cells == MR_PLAN_GW5A))
         printf("  logic      not counted for %s with training; counts without it are not scaled\n",
                p->config);

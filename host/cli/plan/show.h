@@ -79,5 +79,5 @@ json_t *plan_board_json(const struct plan *p, bool holds, bool fits);
 // What a board has of memory, and how what it is to hold fits.
 void plan_print_memory_of(const struct mr_plan_board *b, const char *verdict);
 
-// The step of training that --train asks for (plan_train.c).
-int plan_training(const struct plan *p, const char *model, struct mr_error *err);
+// The step of training that --train asks for (train.c).
+int plan_training(const struct plan *p, const char *model);

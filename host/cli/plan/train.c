@@ -311,14 +311,15 @@ static int sequences(const struct plan *p, int **lengths, int *n, struct mr_erro
     return 0;
 }
 
-int plan_training(const struct plan *p, const char *model, struct mr_error *err)
+int plan_training(const struct plan *p, const char *model)
 {
+    struct mr_error err = {0};
     const struct plan_args *a = p->a;
     struct mr_training t = {0};
     int *lengths, n_sequences;
-    int rc = sequences(p, &lengths, &n_sequences, err);
+    int rc = sequences(p, &lengths, &n_sequences, &err);
     if (rc == 0 && a->lora)
-        rc = mr_training_lora(&t, a->lora, err);
+        rc = mr_training_lora(&t, a->lora, &err);
     const struct mr_lora_options lora = {.rank = t.lora.rank,
                                          .alpha = t.lora.alpha,
                                          .targets = t.lora.targets[0] ? t.lora.targets : NULL};
@@ -340,7 +341,7 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
     s.job.capacity = (uint64_t)s.capacity;
     s.job.no_link = no_link(&s);
     if (rc == 0)
-        rc = mr_plan_train(&s.t, &s.job, err);
+        rc = mr_plan_train(&s.t, &s.job, &err);
     mr_training_free(&t);
     s.rows = rc == 0 ? mr_plan_train_rows(&s.job) : 0;
     s.shortest = s.longest = rc == 0 ? lengths[0] : 0;
@@ -350,12 +351,11 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
     }
     free(lengths);
     if (rc < 0)
-        return rc;
+        return cli_fail(&err);
     s.cycles = s.t.sum.cycles * s.job.micro_batches;
     s.seconds = s.cycles / (1e6 * p->clock_mhz);
-    if (!a->c.json)
-        print_step(&s);
-    else if (cli_print_json(step_json(&s)) != EXIT_OK)
-        return mr_fail(err, MR_ERR_IO, "the plan cannot be written");
-    return 0;
+    if (a->c.json)
+        return cli_print_json(step_json(&s));
+    print_step(&s);
+    return EXIT_OK;
 }

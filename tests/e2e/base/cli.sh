@@ -10,6 +10,7 @@ demo=models/demo
 # ---- what there is
 exits help_lists_the_commands 0 '' --help
 ok no_command_shows_help bash -c "'$millrace' 2>&1 >/dev/null | grep -q '^usage: millrace'"
+ok help_is_one_by_each_name test -z "$(for h in -h help; do diff <("$millrace" $h) <("$millrace" --help); done)"
 exits version_is_shown 0 '' --version
 exits unknown_command_is_refused 2 "there is no command 'frobnicate'" frobnicate
 exits command_that_is_nearly_one 2 "no command 'genrate'; did you mean generate;" genrate
@@ -115,6 +116,13 @@ ok packed_file_says_whether_it_was_calibrated grep -q '"calibrated": false' "$wo
 exits selftest_passes_on_the_model 0 '' selftest -d model:wide
 exits selftest_says_how_many_steps_passed 0 '^model:wide passed 5 of 5 steps$' selftest -d model:wide
 exits selftest_names_the_default_configuration 0 '^model:sim passed 5 of 5 steps$' selftest -d model:
+TMPDIR='' exits selftest_with_an_empty_tmpdir 0 '^sim:sim passed 5 of 5 steps$' selftest -d sim:
+printf x >"$work/letter"
+exits one_token_is_singular 0 '^model:tiny against cpu: on 1 token \(' compare $demo --file "$work/letter" -d model:tiny --tokens 9
+exits bench_of_both_kinds 0 '^prefill of 4: .* does not count cycles' bench $demo -d model:tiny --prefill 4 --decode 3
+ok and_says_where_it_decodes grep -q '^decode at position 3: .* s wall, .* tokens/s (' "$work/out"
+"$millrace" generate $demo x -d sim:tiny -n 1 --json --stats >"$work/out"
+ok nothing_decoded_has_no_rate test "$(sed -n '/"decode"/,/}/p' "$work/out" | grep -cE '"tokens": 0|tokens_per_second')" = 1
 exits selftest_is_not_for_cpu 2 'cpu: is fp32' selftest -d cpu:
 
 # ---- a long simulation is said before it begins
@@ -247,11 +255,20 @@ for e in THREADS=abc THREADS=0 THREADS=2x SIMD=foo; do
     exits "environment_${e//[=]/_}_is_refused" 2 "MILLRACE_${e%=*}: '${e#*=}' is no" info $demo
     unset "MILLRACE_${e%=*}"
 done
+MILLRACE_THREADS='' MILLRACE_SIMD='' exits environment_that_is_empty_says_nothing 0 '' info $demo
+MILLRACE_THREADS=2 MILLRACE_SIMD=portable exits environment_that_is_right_says_nothing 0 '' info $demo
 exits prompt_file_is_a_directory 3 "Is a directory; name a file" generate -m $demo -d model: -f "$work"
 mkdir "$work/other" && echo '{"model_type": "llama"}' >"$work/other/config.json"
 exits unknown_architecture 3 'architecture "llama" is not supported' info "$work/other"
 head -c 100000 "$work/demo.mill" >"$work/short.mill"
 exits truncated_packed_file 3 'truncated: 100000 bytes' info "$work/short.mill"
+exits unpack_of_a_truncated_file 3 'truncated: 100000 bytes' unpack "$work/short.mill" "$work/short"
+ok and_makes_no_directory test ! -e "$work/short"
+# A name is bytes, and JSON is UTF-8.
+latin=$work/$'d\xe9mo' && ln -s "$PWD/$demo" "$latin"
+for train in '' --train; do
+    exits "json_of_plan${train#--}_of_a_name_that_is_not_utf8" 3 'cannot write JSON: a name in it is not UTF-8; rename' plan "$latin" $train --json
+done
 "$millrace" info $demo >/dev/full 2>"$work/err"
 ok full_disk_is_an_error test $? = 3 -a "$(wc -l <"$work/err")" = 1
 # The reason is that of the write that failed, not of what came after it.
@@ -273,6 +290,9 @@ ok and_no_step_of_it_is_shown test ! -s "$work/out"
 exits option_without_a_name 2 "option '--' is not known;" plan --=3
 exits option_in_place_of_a_value 2 "option '--train' needs a value, and '--svg' is an option" trace $demo --train --svg x.svg
 ok and_it_makes_no_file test ! -e x.svg
+exits no_option_in_place_of_a_value 2 "'--nosuch' is not a whole number" generate $demo x --seed --nosuch
+exits letter_behind_a_known_one 2 "option '-z' is not known" generate $demo x -qz
+exits letter_before_a_known_one 2 "option '-z' is not known" generate $demo x -zq
 exits option_in_place_of_a_file 2 "option '--svg' needs a value, and '--json' is an option" plan $demo --svg --json
 
 # What takes long is announced, off a terminal too; less is not.

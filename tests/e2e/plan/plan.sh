@@ -60,6 +60,18 @@ exits plan_without_room_for_two_layers 0 '^  streams    not: there is no room fo
 ok plan_has_too_little_memory_then grep -q '^  verdict    does not fit (memory)$' "$work/out"
 exits plan_of_an_encoder_without_room 0 "^  streams    not: an encoder's weights stay on the device$" plan synthetic:bert-base --board kv260 --capacity 0.01
 ok plan_has_too_little_memory_for_it grep -q '^  verdict    does not fit (memory)$' "$work/out"
+exits plan_of_streams_without_a_board 0 '^             a link of 12 GB/s: .* %; of 24 GB/s: ' plan synthetic:gptj-6b --capacity 4
+exits plan_of_streams_without_counts 0 'not known \(LUTs and multipliers are not counted, layers stream from the host\)$' plan synthetic:gptj-6b --train --board u50 --config n=4,r=4,t=64,train
+exits plan_of_training_without_room_for_routing 0 ', fits without room for routing$' plan $demo --train --board kv260 --config n=1,r=1,t=32,train
+exits plan_of_training_on_a_board_that_says_no_watts 0 '^  logic      not counted for GW5AST-138C; counts of other' plan $demo --train --board tang-138k --length 32 --config n=1,r=1,t=32,train --steps 5
+ok and_has_no_energy_and_no_link bash -c "! grep -qE '^  energy|over the link' '$work/out'"
+exits plan_of_training_with_less_memory_than_the_board_has 0 '; of 1\.074 GB: fits$' plan $demo --train --board u50 --length 64 --capacity 1
+exits plan_of_training_that_streams_is_in_json 0 '"holds_model": false' plan synthetic:gptj-6b --train --board u50 --length 64 --json
+exits plan_of_a_model_too_large_for_the_board_in_json 0 '"fits": false' plan synthetic:gptj-6b --board kv260 --json
+exits plan_without_the_head 0 '^  binds      memory; busy: memory 4' plan --geometry layers=2,d=64,heads=2,vocab=64,inner=64,rotary=8,ctx=512 --config n=2,r=1,t=16 --positions 3 --no-head
+exits plan_where_the_vectors_bind 0 '^  binds      vector; ' plan --geometry layers=1,d=64,heads=2,vocab=64,inner=64,rotary=8,ctx=64 --positions 1 --config n=4,r=32,t=128
+exits plan_of_an_ideal_memory_has_no_pins 0 'a sequential reader gets 100.0 %$' plan $demo --memory ideal --clock 600
+exits plan_with_another_memory_than_the_board_s 0 ': hbm2, 99 MHz' plan $demo --board tang-138k --memory hbm2
 exits plan_on_a_board_with_fewer_channels 0 '^  channels   N is 4; kv260 has 1: DOES NOT FIT$' plan $demo --board kv260 --config n=4,r=4,t=16
 ok plan_has_channels_in_its_verdict grep -q '^  verdict    does not fit (.*, channels)$' "$work/out"
 ok plan_says_what_it_has_scaled grep -q "^             LUTs and multipliers scaled from Yosys' counts of others$" "$work/out"
@@ -67,6 +79,9 @@ small='layers=1,d=64,heads=2,vocab=257,inner=64,rotary=8,ctx=64'
 exits plan_measures 0 '^  measured   [0-9]+ cycles on sim:tiny,memory=ddr4-2400$' plan --geometry $small --config tiny --positions 3 --prefill 4 --measure --svg "$work/measured.svg"
 ok plan_measures_each_point_near_its_plan awk '/^(decode|prefill)/ { for (i = 1; $i != "cycles,"; i++) c = $i } /^  measured/ { near += $2 != c && $2 > 0.75 * c && $2 < 1.25 * c } END { exit near != 2 }' "$work/out"
 ok plan_draws_what_it_has_measured grep -q 'measured by the device' "$work/measured.svg"
+exits plan_measures_in_json_too 0 '"cycles"' plan --geometry $small --config tiny --positions 3 --measure --json
+ok and_says_nothing_else "$work/json-check" "$work/out"
+exits plan_draws_a_prefill 0 '' plan --geometry $small --config tiny --prefill 4 --svg "$work/prefill.svg"
 exits plan_measures_what_can_be_simulated 2 '--measure needs a --config that can be simulated' plan --geometry $small --config n=1,r=1,t=16 --measure
 exits plan_picture_that_cannot_be_written 3 'none/x.svg: cannot create a file there: No such' plan $demo --svg "$work/none/x.svg"
 ln -s /dev/full "$work/full.svg"

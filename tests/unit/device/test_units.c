@@ -125,7 +125,7 @@ static void refuses_options_that_are_none(void **state)
         {"sim:no-such", "sim:no-such: "},
         {"sim:a-name-that-is-longer-than-that-of-any-configuration", "is not an option, or"},
         {"model:no-such", "model:no-such: "},
-        {"model:tiny,seed=1", "model:tiny,seed=1: "},
+        {"model:tiny,seed=1", "model:tiny,seed=1: 'seed=1' is not an option; known are train, "},
         {"model:a-name-that-is-longer-than-that-of-any-configuration", "model:a-name"},
         {"sim:tiny,capacity=", "capacity= is a number of bytes from 1 to 2^50"},
         {"sim:tiny,capacity=0", "capacity= is a number of bytes"},
