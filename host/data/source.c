@@ -101,7 +101,7 @@ int mr_source_open(struct mr_source *s, const char *path, struct mr_error *err)
 void mr_source_close(struct mr_source *s)
 {
     (void)ZSTD_freeDCtx(s->zstd); // NULL is allowed
-    if (s->file && s->file != stdin)
+    if (s->file != stdin)
         (void)fclose(s->file); // only read
     s->file = NULL;
     s->zstd = NULL;

@@ -113,9 +113,6 @@ bool mr_device_updates(const struct mr_device *dev, const char **why)
 int mr_device_update_alloc(struct mr_device *dev, enum mr_device_side side, size_t bytes,
                            uint64_t *addr, struct mr_error *err)
 {
-    if (!dev->update_ops)
-        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: the device has no update of weights",
-                       dev->info.uri);
     uint64_t whole = take(dev, 0, bytes, err);
     if (bytes && !whole)
         return MR_ERR_MEMORY;
@@ -126,8 +123,5 @@ int mr_device_update_alloc(struct mr_device *dev, enum mr_device_side side, size
 
 int mr_device_update(struct mr_device *dev, const struct mr_device_update *u, struct mr_error *err)
 {
-    if (!dev->update_ops)
-        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: the device has no update of weights",
-                       dev->info.uri);
     return dev->update_ops->run(dev, u, err);
 }

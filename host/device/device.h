@@ -61,8 +61,8 @@ int mr_device_counters(struct mr_device *dev, uint64_t out[MR_ALL_COUNTERS], str
 // its kind has it.
 bool mr_device_updates(const struct mr_device *dev, const char **why);
 
-// Memory that it reaches, zeroed, for mr_device_write() and mr_device_read(). It counts as the
-// first channel's.
+// Of a device that has it: memory that it reaches, zeroed, for mr_device_write() and
+// mr_device_read(). It counts as the first channel's.
 enum mr_device_side { MR_DEVICE_STATE, MR_DEVICE_GRADIENTS };
 int mr_device_update_alloc(struct mr_device *dev, enum mr_device_side side, size_t bytes,
                            uint64_t *addr, struct mr_error *err);

@@ -54,6 +54,12 @@ printf 'a\0b, and some more' >"$work/forced"
 "$millrace" data $demo "$work/forced" --from text -o "$work/forced.h5" -q
 ok a_text_is_one_if_somebody_says_so test -s "$work/forced.h5"
 
+# Texts are encoded as many at a time as a batch takes: 16384, or 4 MiB. 17000 of one window, and five of 586.
+yes '{"text": "mill"}' | head -n 17000 >"$work/many.jsonl"
+for _ in 1 2 3 4 5; do printf '{"text": "%s"}\n' "$(yes ' the mill' | head -n 100000 | tr -d '\n')"; done >>"$work/many.jsonl"
+"$millrace" data $demo "$work/many.jsonl" -o "$work/many.h5" --sequence 512 >"$work/out"
+ok batches_of_texts_leave_none_out grep -q ': 17005 documents in 19930 windows of 512; ' "$work/out"
+
 # ---- refusals of data
 exits data_without_input 2 'the input is missing' data $demo -o "$work/x.h5"
 exits data_without_output 2 '-o FILE is missing' data $demo "$work/text"
@@ -68,6 +74,8 @@ exits data_without_the_field 3 "line 1: has neither 'ou' nor 'prompt' and 'compl
 : >"$work/empty"
 exits calibration_with_nothing 3 'empty: the calibration text is empty' pack $demo -o "$work/x" --format mxfp4 --calibrate "$work/empty"
 exits data_of_nothing 3 'has nothing to learn: 0 documents' data $demo "$work/empty" -o "$work/x.h5"
+echo '{"text": ""}' >"$work/empty.jsonl"
+exits data_of_an_empty_text 3 'has nothing to learn: 1 documents' data $demo "$work/empty.jsonl" -o "$work/x.h5"
 head -c 100 "$work/pairs.jsonl.zst" >"$work/cut.jsonl.zst"
 exits data_cut_off 3 'ends within compressed data' data $demo "$work/cut.jsonl.zst" -o "$work/x.h5"
 exits data_nowhere 3 'No such file' data $demo "$work/text" -o "$work/no/x.h5"

@@ -158,6 +158,7 @@ exits trace_waves_of_too_much 2 'at most 100000' trace $demo --fst "$work/w.fst"
 mkdir -p "$work/a/b/c" && cp "$millrace" "$work/a/b/c/millrace"
 near=$millrace millrace=$work/a/b/c/millrace
 exits trace_without_a_view_build 4 "make view-sim" trace $demo
+MILLRACE_SIM_DIR=$(printf '%05000d' 0) exits trace_with_too_long_a_directory_of_simulators 4 "make view-sim" trace $demo
 exits trace_without_a_tracing_build 4 "make trace-sim" trace $demo --fst "$work/w.fst" --from 0 --to 9
 exits trace_waves_that_fail 4 "make trace-sim" trace $demo --fst "$work/old/f.fst" --from 0 --to 9
 ok old_waves_outlive_a_failed_trace test "$(cat "$work/old/f.fst")" = old
@@ -187,11 +188,14 @@ const struct mr_sim_api *mr_sim_get_api(void)
     return &api;
 }
 C
-for older in '' -1; do
-    ${CC:-gcc} -shared -fPIC -I. -Ihost/include -Ihost -DOLDER="$older" -o "$work/libmillrace-sim-tiny-view.so" "$work/old.c" || exit 1
+echo 'const int none = 1;' >"$work/none.c" # without the function that gives the interface
+stale() { # NAME SOURCE OPTION...
+    ${CC:-gcc} -shared -fPIC -I. -Ihost/include -Ihost "${@:3}" -o "$work/libmillrace-sim-tiny-view.so" "$work/$2.c" || exit 1
     MILLRACE_SIM_DIR=$work "$millrace" trace $demo -d sim:tiny 2>"$work/err"
-    status=$?
-    ok "stale_view_build_names_its_target${older:+_by_its_abi}" test "$status $(wc -l <"$work/err")" = "4 1" -a \
-        -n "$(grep "build it again with 'make view-tiny'" "$work/err")"
-done
+    local status=$?
+    ok "$1" test "$status $(wc -l <"$work/err")" = "4 1" -a -n "$(grep "build it again with 'make view-tiny'" "$work/err")"
+}
+stale stale_view_build_names_its_target old -DOLDER=
+stale stale_view_build_names_its_target_by_its_abi old -DOLDER=-1
+stale stale_view_build_without_an_interface none
 done_testing

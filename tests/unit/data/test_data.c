@@ -105,6 +105,7 @@ static void records_are_read(void **unused)
     expect("\xEF\xBB\xBFn,text\n1,\"a,\"\"b\"\"\r\nc\"\n\n2,\n", MR_DATA_CSV, "[a,\"b\"\r\nc.][.]");
     expect("completion,x,prompt\nc,,p\r\n\"\",\"\",\"\"\n", MR_DATA_CSV, "[p>c.][>.]");
     expect("text\na\rb\n", MR_DATA_CSV, "[a\rb.]");
+    expect(",text\n1,a\n", MR_DATA_CSV, "[a.]"); // as pandas names its index
     expect("text\r\na\r\n\"b\" \"c\n\n,\n", MR_DATA_TSV, "[a.][\"b\" \"c.][,.]");
     expect("x\tcompletion\tprompt\n\tc\tp\n\t\t\n", MR_DATA_TSV, "[p>c.][>.]");
     expect("{\"id\":99999999999999999999,\"text\":\"a\"}", MR_DATA_JSONL, "[a.]");
@@ -172,10 +173,13 @@ static void wrong_records_are_refused(void **unused)
         {"{\"prompt\":\"a\",\"completion\":null}", MR_DATA_JSONL, "'completion' is"},
         {"{\"txt\":\"a\"}", MR_DATA_JSONL, "neither 'text' nor 'prompt' and 'completion', but txt"},
         {"{\"prompt\":\"a\"}", MR_DATA_JSONL, "neither"},
+        {"\xEF\xBB", MR_DATA_JSONL, "line 1"}, // less than a mark, and others than it
+        {"\xEF\xBC\xA1{\"text\":\"a\"}", MR_DATA_JSONL, "line 1"},
+        {"\xEF\xBB\xA1{\"text\":\"a\"}", MR_DATA_JSONL, "line 1"},
         {"{\"text\":\"a\",\"text\":\"b\"}", MR_DATA_JSONL, "line 1"},
         {"{\"text\":\"\xFF\"}", MR_DATA_JSONL, "line 1"},
         {"", MR_DATA_CSV, "is empty; its first line names the columns"},
-        {"a,Text\n", MR_DATA_CSV, "neither 'text' nor 'prompt' and 'completion', but Text"},
+        {"a,,Text\n", MR_DATA_CSV, "neither 'text' nor 'prompt' and 'completion', but Text"},
         {"prompt\n", MR_DATA_CSV, "neither"},
         {"text,text\n", MR_DATA_CSV, "line 1: has this column twice: text"},
         {"text,b\na\n", MR_DATA_CSV, "line 2: has 1 fields, and those before 2"},
@@ -319,7 +323,7 @@ static void files_are_read_back(void **unused)
     struct mr_examples e;
     struct mr_error err = {0};
     int32_t tokens[LENGTH], targets[LENGTH];
-    enum { ROWS = 10000 }; // several chunks
+    enum { ROWS = 3 * 3641 }; // whole chunks; one less: not all of the last
     write_file(ROWS);
     assert_true(mr_examples_is(path) && mr_examples_is(files_dir) && !mr_examples_is("/dev/null"));
     check(open_one(&e, path, VOCAB, &err), &err);

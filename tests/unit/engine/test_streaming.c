@@ -13,6 +13,7 @@
 #include "engine/synthetic.h"
 #include "model/model.h"
 #include "plan/streaming.h"
+#include "unit/files.h"
 #include "unit/fixtures.h"
 
 struct limited {
@@ -22,7 +23,15 @@ struct limited {
     int seq[8];
 };
 
-static bool alone; // copies are made between runs, not beside them
+static bool alone;     // copies are made between runs, not beside them
+static int interrupts; // the so many-th call of what is copied on opening; 0: none
+
+static int copied(void *arg, size_t done, size_t total)
+{
+    (void)arg;
+    assert_true(done > 0 && done <= total);
+    return interrupts > 0 && --interrupts == 0;
+}
 
 // `room`: of a channel, 0: not limited.
 static int open_limited(struct limited *l, const struct mr_packed *packed, const char *device,
@@ -32,6 +41,7 @@ static int open_limited(struct limited *l, const struct mr_packed *packed, const
     check(mr_device_open(&l->dev, device, &l->err), &l->err);
     l->dev->info.room = room;
     l->dev->info.overlaps &= !alone;
+    l->dev->upload.progress = copied;
     int rc = mr_engine_open(&l->b, packed, l->dev, opt, &l->err);
     if (rc < 0) {
         mr_device_close(l->dev);
@@ -124,6 +134,10 @@ static void same_bits_on(const struct mr_packed *packed, const char *device, boo
         close_limited(&l);
         if (units == 0)
             break;
+        interrupts = steps > 0; // copies of what stays on the device
+        if (steps > 0)
+            assert_refused(open_limited(&l, packed, device, room, &opt), MR_ERR_INTERRUPTED, &l.err,
+                           "interrupted");
     }
     assert_true(steps >= 1);
 }

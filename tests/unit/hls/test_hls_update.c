@@ -284,6 +284,33 @@ static void steps_of_segments_are_the_stores(void **state)
     steps_of_size(&c, (struct way){millrace_update_2, 1});
 }
 
+static void frozen_tensors_have_no_jobs(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_store_layout l;
+    struct mr_update_jobs jobs;
+    struct mr_config c = one_layer(1024, 16, 4, 4096);
+    const struct mr_update_options o = {0.9, 0.99, 1e-8, 0.1, false, MR_ADAMW};
+    static const int32_t unit[KEPT_TENSORS];
+    uint8_t choice[KEPT_TENSORS] = {[0] = MR_CHOICE_FROZEN, [1] = MR_CHOICE_NO_DECAY};
+    size_t of[KEPT_TENSORS] = {0}, left[KEPT_TENSORS] = {0};
+    check(mr_store_layout_make(&l, &c, &err), &err);
+    check(mr_update_jobs_make(&jobs, &l, &o, unit, 1, 0, 0, &err), &err);
+    for (size_t i = 0; i < jobs.count; i++)
+        of[jobs.tensor[i]]++;
+    mr_update_jobs_choose(&jobs, choice);
+    for (size_t i = 0; i < jobs.count; i++) {
+        left[jobs.tensor[i]]++;
+        assert_true(jobs.tensor[i] != 1 || !jobs.job[i].decays);
+    }
+    assert_true(of[0] > 0 && of[1] > 0 && left[0] == 0);
+    for (size_t i = 1; i < l.tensors; i++)
+        assert_int_equal(left[i], of[i]);
+    mr_update_jobs_free(&jobs);
+    mr_store_layout_free(&l);
+}
+
 // What has no room, or no meaning, is refused.
 static void other_sizes_are_refused(void **state)
 {
@@ -311,6 +338,11 @@ static void other_sizes_are_refused(void **state)
     assert_int_equal(mr_update_jobs_make(&jobs, &l, &o, unit, 1, 0, 0, &err), MR_ERR_FIT);
     assert_non_null(strstr(err.text, "65600 x 1024"));
     mr_store_layout_free(&l);
+    c = one_layer(32768, 16, 4, 40960); // three segments, each with so many tops
+    check(mr_store_layout_make(&l, &c, &err), &err);
+    assert_int_equal(mr_update_jobs_make(&jobs, &l, &o, unit, 1, 0, 0, &err), MR_ERR_FIT);
+    assert_non_null(strstr(err.text, "40960 x 32768"));
+    mr_store_layout_free(&l);
 }
 
 int main(void)
@@ -320,6 +352,7 @@ int main(void)
         cmocka_unit_test(steps_of_fixtures_are_the_stores),
         cmocka_unit_test(steps_of_several_patches_are_the_stores),
         cmocka_unit_test(steps_of_segments_are_the_stores),
+        cmocka_unit_test(frozen_tensors_have_no_jobs),
         cmocka_unit_test(other_sizes_are_refused),
     };
     return cmocka_run_group_tests_name("hls_update", tests, files_setup, files_teardown);
