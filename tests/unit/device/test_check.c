@@ -18,6 +18,7 @@
 #include "device/check.h"
 #include "device/configs.h"
 #include "unit/check.h"
+#include "unit/files.h"
 
 enum { BEAT = 64, N_ROWS = 5, LANES = 128, WINDOW = 1024, MOST = 24 };
 enum { ACT_BASE = 3 }; // first block in activation memory
@@ -43,6 +44,7 @@ struct bench {
     void *user;
     const char *lies; // in peeks of memories whose names begin like this, or NULL
     int peeks;        // of them
+    enum lie { COUNTED, ELEMENT, SCALE, FAILS } lie;
 };
 static struct bench b;
 
@@ -108,11 +110,13 @@ static void write_program(void)
         mr_command_set(c, MR_F_LAYERNORM_N, LANES);
         mr_command_set(c, back ? MR_F_LAYERNORM_BACK : MR_F_LAYERNORM_KEEP, 1);
     }
-    c = add(MR_OP_ATTEND, &act, &second);
-    mr_command_set(c, MR_F_ATTEND_HEADS, 1);
-    mr_command_set(c, MR_F_ATTEND_HEAD_BEATS, LANES / 64);
-    mr_command_set(c, MR_F_ATTEND_DST_BASE, ACT_BASE);
-    mr_command_set(c, MR_F_ATTEND_KEEP, 1);
+    for (int keep = 0; keep < 2; keep++) {
+        c = add(MR_OP_ATTEND, &act, keep ? &second : NULL);
+        mr_command_set(c, MR_F_ATTEND_HEADS, 1);
+        mr_command_set(c, MR_F_ATTEND_HEAD_BEATS, LANES / 64);
+        mr_command_set(c, MR_F_ATTEND_DST_BASE, ACT_BASE);
+        mr_command_set(c, MR_F_ATTEND_KEEP, (uint32_t)keep);
+    }
     fetch(false);
     fetch(true);
     c = add(MR_OP_LOAD_ACT, &few, NULL);
@@ -187,7 +191,7 @@ static void sim_on_done(struct mr_sim *sim, mr_sim_on_done *call, void *user)
 static int peek(struct mr_sim *sim, const char *name, uint32_t index, void *buf, size_t bytes,
                 struct mr_error *err)
 {
-    (void)sim, (void)err;
+    (void)sim;
     uint8_t word[72] = {0};
     size_t size = 33;
     int bank, i = (int)index;
@@ -209,8 +213,10 @@ static int peek(struct mr_sim *sim, const char *name, uint32_t index, void *buf,
         memcpy(word, mr_machine_row(b.device, is_second, i / words) + i % words * v, size);
     }
     if (b.lies && strncmp(name, b.lies, strlen(b.lies)) == 0) {
-        word[3] ^= b.peeks == 0 ? 0x40 : 0;
-        b.peeks++;
+        if (b.lie == FAILS)
+            return mr_fail(err, MR_ERR_DEVICE, "no memory %s", name);
+        if (b.peeks++ == 0 && b.lie != COUNTED)
+            word[b.lie == SCALE ? 32 : 3] ^= 0x40;
     }
     assert_true(size <= bytes);
     memcpy(buf, word, size);
@@ -218,8 +224,8 @@ static int peek(struct mr_sim *sim, const char *name, uint32_t index, void *buf,
 }
 
 // Runs the program with the check beside it; of command `index` the first word of memory `lies` is
-// wrong. With `only_count` none is, and the words are counted.
-static int run(int index, const char *lies, bool only_count, struct mr_error *err)
+// wrong, or cannot be read. Words are counted.
+static int run(int index, const char *lies, enum lie lie, struct mr_error *err)
 {
     static const struct mr_sim_api api = {.on_done = sim_on_done, .peek = peek};
     struct mr_device_info info = {.g = b.g};
@@ -231,7 +237,8 @@ static int run(int index, const char *lies, bool only_count, struct mr_error *er
     check(mr_machine_begin(b.device, b.desc, &dev, err), err);
     check(mr_check_begin(c, b.desc, err), err);
     int stop = 0;
-    b.peeks = only_count;
+    b.peeks = 0;
+    b.lie = lie;
     for (int i = 0, rc = 0; i < count && stop == 0; i++) {
         rc = mr_machine_step(b.device, &dev, err);
         if (rc < 0)
@@ -241,7 +248,6 @@ static int run(int index, const char *lies, bool only_count, struct mr_error *er
     }
     assert_int_equal(stop != 0, mr_check_failed(c));
     int rc = mr_check_end(c, &b.memory, err);
-    b.peeks -= only_count;
     mr_check_free(c);
     mr_memory_free(&ref);
     return rc;
@@ -276,16 +282,21 @@ static void every_destination_is_compared(void **unused)
             char text[80];
             if (!at)
                 continue;
-            check(run(i, at->memory, true, &err), &err);
+            check(run(i, at->memory, COUNTED, &err), &err);
             assert_int_equal(b.peeks, at->words);
-            assert_int_equal(run(i, at->memory, false, &err), MR_ERR_DIFF);
-            snprintf(text, sizeof text, "after command %d (%s): %s, row 0", i,
-                     mr_opcode_name(mr_command_get(&program[i], MR_F_CMD_OPCODE)), at->text);
-            if (!strstr(err.text, text))
-                fail_msg("'%s' in '%s'", text, err.text);
+            bool blocks = at == &act || at == &few || at == &qkv; // others have no scales
+            for (enum lie lie = ELEMENT; lie <= (blocks ? SCALE : ELEMENT); lie++) {
+                assert_int_equal(run(i, at->memory, lie, &err), MR_ERR_DIFF);
+                snprintf(text, sizeof text, "after command %d (%s): %s, row 0, %s", i,
+                         mr_opcode_name(mr_command_get(&program[i], MR_F_CMD_OPCODE)), at->text,
+                         lie == SCALE ? "scale code of block 0:" : "element ");
+                if (!strstr(err.text, text))
+                    fail_msg("'%s' in '%s'", text, err.text);
+            }
+            assert_refused(run(i, at->memory, FAILS, &err), MR_ERR_DEVICE, &err, "no memory u_");
             compared++;
         }
-    assert_int_equal(compared, 19);
+    assert_int_equal(compared, 20);
 }
 
 // All else is the host's to see, and compared when the run has ended.
@@ -295,10 +306,10 @@ static void windows_are_compared_at_the_end(void **unused)
     struct mr_error err = {0};
     uint8_t *stash = b.memory.regions[6].data;
     stash[(size_t)WINDOW * BEAT - 1] ^= 1;
-    assert_int_equal(run(-1, NULL, false, &err), MR_ERR_DIFF);
+    assert_int_equal(run(-1, NULL, COUNTED, &err), MR_ERR_DIFF);
     assert_non_null(strstr(err.text, "differ in memory after the run"));
     stash[(size_t)WINDOW * BEAT - 1] ^= 1;
-    check(run(-1, NULL, false, &err), &err);
+    check(run(-1, NULL, COUNTED, &err), &err);
 }
 
 int main(void)
