@@ -139,8 +139,7 @@ static double row_cycles(const struct mr_geometry *g, int rows, double floats)
 // Words with columns that row i sees: from its own one less its position on.
 static int seen_words(const struct mr_geometry *g, const struct mr_command *c, int i, int pos)
 {
-    int own = (int)mr_command_get(c, MR_F_MOVE_ROWS_OWN_COL) + i, first = pos > own ? 0 : own - pos,
-        v = 4 * g->n;
+    int own = (int)mr_command_get(c, MR_F_MOVE_ROWS_OWN_COL) + i, first = own - pos, v = 4 * g->n;
     return own / v - first / v + 1;
 }
 

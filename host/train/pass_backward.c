@@ -16,11 +16,10 @@ static size_t tensor_of(const struct walk *w, const struct mr_item *item, enum m
 static void fetch_norm(struct run *r, const struct norm_of *n, int first, bool live)
 {
     struct mr_pass *p = r->p;
-    bool sum = n->of->back && p->batch.live[MR_RESIDUAL]; // of two gradients of the result
     run_fetch(r, pass_item(p, n->layer, n->item)->row, first, false, false);
     if (live)
         run_fetch(r, p->at.dx, first, true, false);
-    if (sum)
+    if (n->of->back) // of two gradients of the result
         run_fetch(r, p->at.residual, first, true, live);
 }
 
@@ -299,12 +298,11 @@ static bool can_be_late(const struct walk *w, const struct norm_of *n)
     const struct mr_pass *p = w->p;
     bool learns =
         pass_learns(p, n->layer, n->of, MR_WEIGHT) || pass_learns(p, n->layer, n->of, MR_BIAS);
-    if (n->layer < p->c->n_layer || p->encoder || !learns || p->at.unit[n->layer].slot >= 0)
+    if (n->layer < p->c->n_layer || !learns || p->at.unit[n->layer].slot >= 0)
         return false;
     int layer = n->layer - 1, last = mr_items_of(p->c, layer)->count - 1;
     const struct mr_item *next = &mr_items_of(p->c, layer)->items[last];
-    const struct pass_flow *flow = pass_flow(p, layer, last);
-    return next->kind == MR_LINEAR && next->from != MR_X && flow->reads && flow->writes;
+    return next->kind == MR_LINEAR && next->from != MR_X && pass_flow(p, layer, last)->reads;
 }
 
 static int norm(struct walk *w, int i)

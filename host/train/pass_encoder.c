@@ -130,12 +130,11 @@ int pass_front_back(struct mr_pass *p, struct mr_error *err)
     size_t d = (size_t)p->d.d;
     float *dx = p->host.row_grad + (size_t)p->most_rows * d, *gain = e->first; // of one row
     size_t n = (size_t)p->batch.rows * d;
-    int rc = p->batch.live[MR_X] ? mr_device_read(p->dev, p->mem.rows_addr + p->at.dx * MR_BEAT,
-                                                  e->first, n * sizeof(float), err)
-                                 : 0;
+    int rc = mr_device_read(p->dev, p->mem.rows_addr + p->at.dx * MR_BEAT, e->first,
+                            n * sizeof(float), err);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < n && p->batch.live[MR_X]; i++)
+    for (size_t i = 0; i < n; i++)
         p->host.row_grad[i] = mr_fadd(p->host.row_grad[i], e->first[i]);
     add_rows(p, p->host.row_grad, e->of[BIAS].gradient);
     for (int r = 0; r < p->batch.rows; r++) {

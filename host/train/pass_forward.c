@@ -248,7 +248,7 @@ static void begin(struct forward *f)
             run_copy_turned(&f->run, c, p->at.entry_turned[f->layer], f->first, 0,
                             f->first == 0 ? 0 : INT32_MAX);
     }
-    if (f->layer < p->c->n_layer && f->stage != REST)
+    if (f->stage != REST)
         load_maxima(f, f->stage == QUERIES);
 }
 
@@ -439,7 +439,7 @@ static int layer_forward(struct mr_pass *p, int layer, bool again, struct mr_err
     int rc = 0;
     if (has_one_norm(mr_items_of(p->c, layer)))
         return layer_in_one(p, layer, again, err);
-    if (pass_waits_for_attention(p) && layer < p->c->n_layer && p->batch.rows > p->chunk)
+    if (pass_waits_for_attention(p) && p->batch.rows > p->chunk)
         return layer_by_fronts(p, layer, again, err);
     for (int first = 0; first < p->batch.rows && rc == 0 && p->encoder; first += p->chunk)
         rc = stage_of_chunk(p, layer, KEYS, first, again, err);

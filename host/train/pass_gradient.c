@@ -59,14 +59,15 @@ int pass_read_sums(struct mr_pass *p, int unit, struct mr_error *err)
 
 int pass_read_gradients(struct mr_pass *p, struct mr_error *err)
 {
+    static const int32_t none[2];
     int rc = 0;
     for (int u = 0; u <= p->c->n_layer && rc == 0; u++)
         rc = pass_has_sums(p, u) ? pass_read_sums(p, u, err) : 0;
     for (size_t i = 0; i < mr_tensor_specs(p->c) && rc == 0; i++) {
         struct tensor_grad *t = &p->host.tensors[i];
-        const int32_t *record = t->record ? pass_sum_on_host(p, t, t->record) : NULL;
-        t->flags = record ? (uint32_t)record[0] : 0;
-        t->peak = record ? (uint32_t)record[1] : 0;
+        const int32_t *record = t->record ? pass_sum_on_host(p, t, t->record) : none;
+        t->flags = (uint32_t)record[0];
+        t->peak = (uint32_t)record[1];
     }
     return rc;
 }

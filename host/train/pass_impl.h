@@ -209,9 +209,10 @@ struct mr_pass {
     bool least;    // all units stream
 };
 
+// n > 0.
 static inline int bit_length(uint32_t n)
 {
-    return n == 0 ? 0 : 32 - __builtin_clz(n);
+    return 32 - __builtin_clz(n);
 }
 
 static inline struct kept *pass_item(const struct mr_pass *p, int layer, int item)
@@ -274,10 +275,11 @@ static inline bool pass_x_is_read(const struct mr_list *list, int i)
     return reader < list->count && list->items[reader].from == MR_X;
 }
 
-// Whether something in front of it reads the gradient of what item i wrote.
+// Whether something in front of it reads the gradient of what item i wrote. What a norm writes
+// back, the residual of an encoder, has always one.
 static inline bool pass_is_live(const struct mr_pass *p, const struct mr_item *item)
 {
-    return p->batch.live[item->to] || (item->back && p->batch.live[MR_RESIDUAL]);
+    return p->batch.live[item->to] || item->back;
 }
 
 static inline int place_lanes(const struct mr_pass *p, enum mr_place place)

@@ -44,7 +44,7 @@ static void head_gradient(struct run *r, enum mr_place place, uint64_t turned, i
 {
     struct mr_pass *p = r->p;
     int lanes = p->d.head_lanes, at = head * lanes / 32;
-    bool rotates = place != MR_V && p->c->rotary_dim > 0 && mr_arch_rotates(mr_arch_of(p->c));
+    bool rotates = place != MR_V && p->c->rotary_dim > 0;
     unsigned reads = run_place(MR_X) | (rotates ? run_memory(MR_MEM_ROWS) : 0);
     run_stream_stash(r, turned, p->batch.kblocks, first_kblock, kblocks, head * lanes, lanes);
     struct mr_command *c = run_matmul(r, kblocks, lanes, reads, run_place(MR_ATTENTION));
