@@ -12,7 +12,7 @@
 //   bad_o   the oldest command without take_i (it is dealt out) must not be dealt out
 //   code_o  why: COMMAND, WINDOW, or WATCHDOG if it waits for what nothing before it signals
 // Behind a command that is bad verdicts mean nothing.
-// HELD: commands between load_i and take_i, at most (a power of two).
+// HELD: a power of two; there are always fewer commands between load_i and take_i.
 // n_rows_i, two_pass_i, input_beats_i, result_beats_i: stable from the first command on. With TRAIN
 // also train_i (a run of training), rows_beats_i, grad_beats_i.
 `include "mr_assert.svh"
@@ -107,11 +107,8 @@ module mr_legal #(
               16'(QKV_WORDS), 16'(ACT_WORDS), 16'(T), 6'(N)};
   endfunction
 
-  // What a run of training may ask for, no unit does, and no program has.
-  logic not_yet, stash;
-  assign stash   = train && c[7:0] == mr_pkg::OP_STREAM_STASH[7:0];
-  assign not_yet = train && c[7:0] == mr_pkg::OP_MATMUL[7:0] &&
-                   c[mr_pkg::MATMUL_TILES_LSB] && c[mr_pkg::MATMUL_DST_LSB+1];
+  logic stash;
+  assign stash = train && c[7:0] == mr_pkg::OP_STREAM_STASH[7:0];
 
   // ---- fields, order, windows -------------------------------------------------------------------
   logic                          w_valid_q, w_sem_bad_q, w_missing_q;
@@ -157,7 +154,7 @@ module mr_legal #(
           if (signals && !waits) sem_q[4*s+:4] <= sem + 4'd1;
           if (waits && !signals) sem_q[4*s+:4] <= sem - 4'd1;
         end
-        w_sem_bad_q <= bad || not_yet;
+        w_sem_bad_q <= bad;
         w_missing_q <= missing;
         if (TRAIN != 0) begin
           checks   = mr_pkg::training_checks_of(op_q, c, v);

@@ -317,6 +317,10 @@ static void turn_products(struct seen *seen, const struct program *base)
     SET(&p.cmds[1], MATMUL_TRACK_EXP, 1);
     one(seen, &p);
     p.count = 0;
+    matmul(&p, false);
+    SET(&p.cmds[1], MATMUL_DST, MR_DST_RES);
+    one(seen, &p);
+    p.count = 0;
     matmul(&p, true);
     SET(&p.cmds[1], MATMUL_LOGIT_ROWS, 1);
     one(seen, &p);
