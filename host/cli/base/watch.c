@@ -170,6 +170,8 @@ void cli_watch_token(struct cli_watch *w)
 
 void cli_watch_end(struct cli_watch *w)
 {
-    mr_session_watch(w->session, NULL, NULL);
+    if (w->session && cli_line_wanted(&w->line))
+        mr_session_watch(w->session, NULL, NULL);
+    w->session = NULL;
     cli_line_wipe(&w->line);
 }
