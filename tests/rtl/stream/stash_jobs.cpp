@@ -37,7 +37,7 @@ struct Command {
 // Beats of channel 0, in the order in which they are needed.
 std::vector<uint64_t> beats_of(const Command &c)
 {
-    const struct mr_tiles_shape t = {N, c.all, false};
+    const struct mr_tiles_shape t = {N, c.all};
     std::vector<uint64_t> beats;
     for (int col = c.col; col < c.col + c.cols; col += 4) {
         struct mr_tile_place at = mr_tile_place(&t, col, c.first);
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         c.off = static_cast<uint32_t>(rng.chance(20) ? 0xFF000000 : rng.range(0, 9999));
         c.waits = rng.chance(50);
         c.bad = rng.chance(15);
-        const struct mr_tiles_shape t = {N, c.all, false};
+        const struct mr_tiles_shape t = {N, c.all};
         c.end = c.off + mr_tiles_beats(&t, c.col + c.cols);
         return c;
     };

@@ -56,7 +56,7 @@ class Bench
     // limit: size of the windows in beats; the command's own end if 0.
     bool run(const Command &c, bool stalls, uint64_t limit = 0)
     {
-        const struct mr_tiles_shape t = {N, c.all, false};
+        const struct mr_tiles_shape t = {N, c.all};
         uint64_t end = c.off + mr_tiles_beats(&t, (c.col + c.rows + 63) / 64 * 64);
         limit = limit ? limit : end;
         bool bad = end > limit, started = false, done = false, failed = false;
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
 
     for (int i = 0; i < 20 && good; i++) {
         Command c = b.random_command();
-        const struct mr_tiles_shape t = {N, c.all, false};
+        const struct mr_tiles_shape t = {N, c.all};
         c.off &= 0xFFFF;
         good = b.run(c, true, c.off + mr_tiles_beats(&t, (c.col + c.rows + 63) / 64 * 64) - 1);
     }

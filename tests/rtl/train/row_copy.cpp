@@ -74,7 +74,7 @@ class Bench
                   : rng_.chance(10) ? 0x80000000u | rng_.u32()
                   : rng_.chance(60) ? static_cast<uint32_t>(c.first + rng_.range(0, c.cols - 1)) // in the midst of a group
                                     : static_cast<uint32_t>(rng_.range(0, c.first + c.cols + 10));
-        const struct mr_tiles_shape t = {N, c.kblocks, false};
+        const struct mr_tiles_shape t = {N, c.kblocks};
         c.beats = static_cast<int64_t>(mr_tiles_beats(&t, c.first + c.cols));
         c.off = static_cast<int>(rng_.range(0, kBeats - c.beats));
         fill(c);
@@ -211,7 +211,7 @@ class Bench
 
     void expect(const Command &c, std::vector<std::vector<uint8_t>> &m)
     {
-        const struct mr_tiles_shape t = {N, c.kblocks, false};
+        const struct mr_tiles_shape t = {N, c.kblocks};
         for (int col = 0; col < c.cols; col++)
             for (int first = 0; first < c.rows; first += 32) {
                 const struct mr_tile_place p = mr_tile_place(&t, c.first + col, c.at + first / 32);

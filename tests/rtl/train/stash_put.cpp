@@ -60,7 +60,7 @@ class Bench
         Command c{};
         c.kblocks = static_cast<int>(rng_.range(1, 40));
         int groups = 16 * static_cast<int>(rng_.range(1, 3)); // of the matrix, a channel
-        const struct mr_tiles_shape t = {N, c.kblocks, false};
+        const struct mr_tiles_shape t = {N, c.kblocks};
         c.groups = groups;
         beats_ = static_cast<int64_t>(mr_tiles_beats(&t, V * groups));
         c.off = static_cast<int>(rng_.range(0, kBeats - beats_));
@@ -172,7 +172,7 @@ class Bench
     std::vector<std::vector<uint8_t>> expect(const Command &c)
     {
         std::vector<std::vector<uint8_t>> m = windows.memory;
-        const struct mr_tiles_shape t = {N, c.kblocks, false};
+        const struct mr_tiles_shape t = {N, c.kblocks};
         auto byte = [&](const struct mr_tile_place &p, size_t in) -> uint8_t & {
             return m[static_cast<size_t>(p.channel)][64 * static_cast<size_t>(c.off) + in];
         };

@@ -56,7 +56,7 @@ class Bench
         c.rows = static_cast<int>(rng_.range(1, 40));
         c.row = static_cast<int>(rng_.range(0, c.cols - c.rows));
         c.blocks = 2 * static_cast<int>(rng_.range(1, 4));
-        const struct mr_tiles_shape t = {N, c.kblocks, false};
+        const struct mr_tiles_shape t = {N, c.kblocks};
         const int64_t beats = static_cast<int64_t>(mr_tiles_beats(&t, c.cols));
         const int matrices = static_cast<int>(kBeats / beats);
         c.first = static_cast<int>(rng_.range(0, std::max(0, std::min(matrices, 9) * c.kblocks - c.blocks)));
@@ -160,7 +160,7 @@ class Bench
 
     static void expect(const Command &c, std::vector<std::vector<uint8_t>> &m)
     {
-        const struct mr_tiles_shape t = {N, c.kblocks, false};
+        const struct mr_tiles_shape t = {N, c.kblocks};
         const size_t beats = static_cast<size_t>(mr_tiles_beats(&t, c.cols));
         for (int b = 0; b < c.blocks; b++)
             for (int i = 0; i < c.rows; i++) {
