@@ -85,14 +85,12 @@ static void print(const struct cli_common *c, const struct mr_model_info *i)
     printf("  vocabulary %d%s, positions %d\n", i->vocab_size,
            i->has_tokenizer ? "" : " (no tokenizer)", i->n_positions);
     print_storage(i);
-    printf("%s %s%s%s; a %s reads\n", packed ? "  weights" : "  packed as",
+    printf("%s %s%s%s; a token reads\n", packed ? "  weights" : "  packed as",
            i->format == MR_WEIGHTS_MXFP4 ? "mxfp4 (head mxint8)" : "mxint8",
-           i->smoothed ? ", smoothed" : "", i->calibrated ? ", calibrated" : "",
-           i->encoder ? "run" : "token");
+           i->smoothed ? ", smoothed" : "", i->calibrated ? ", calibrated" : "");
     print_line("  weights", i->stream_bytes, "");
-    print_line("  embedding", i->embedding_bytes, i->encoder ? " a token" : "");
-    if (!i->encoder)
-        print_line("  KV store", i->kv_bytes, " for each position before it");
+    print_line("  embedding", i->embedding_bytes, "");
+    print_line("  KV store", i->kv_bytes, " for each position before it");
 }
 
 // ---- encoders -----------------------------------------------------------------------------------

@@ -184,8 +184,8 @@ static int serve_until_stopped(const struct args *a, struct mr_serve *server, in
                                struct mr_error *err)
 {
     const struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0)
-        perror("millrace: sigaction");
+    (void)sigaction(SIGINT, &stop, NULL); // as in cli_catch_signals()
+    (void)sigaction(SIGTERM, &stop, NULL);
     bool run = true;
     if (cli_interrupted()) // before these handlers were there
         mr_serve_stop();

@@ -17,7 +17,7 @@
 
 bool cli_simulated(const char *uri, char config[32], char memory[32])
 {
-    if (!uri || strncmp(uri, "sim:", 4) != 0)
+    if (strncmp(uri, "sim:", 4) != 0)
         return false;
     // As mr_device_sim_open(): a first word without '=' is the configuration.
     const char *text = uri + 4, *option = strstr(text, "memory=");

@@ -50,20 +50,19 @@ static void print_option(const struct cli_option *o)
 {
     char term[64];
     int n;
+    const char *space = o->value ? " " : "", *value = o->value ? o->value : "";
     if (o->argument)
-        n = snprintf(term, sizeof term, "  %s", o->value);
+        n = snprintf(term, sizeof term, "  %s", value);
     else if (o->letter)
-        n = snprintf(term, sizeof term, "  -%c, --%s", o->letter, o->name);
+        n = snprintf(term, sizeof term, "  -%c, --%s%s%s", o->letter, o->name, space, value);
     else
-        n = snprintf(term, sizeof term, "      --%s", o->name);
-    if (o->value && !o->argument)
-        n += snprintf(term + n, sizeof term - (size_t)n, " %s", o->value);
+        n = snprintf(term, sizeof term, "      --%s%s%s", o->name, space, value);
     int gap = n + 2 <= INDENT ? INDENT - n : 2;
     printf("%s%*s", term, gap, "");
     wrap(help_of(o), n + gap, INDENT);
 }
 
-// Paragraphs: an empty line stays one, other line ends are spaces.
+// Paragraphs, with an empty line between two.
 static void print_text(const char *text)
 {
     while (*text) {
@@ -73,8 +72,6 @@ static void print_text(const char *text)
         n = n < sizeof paragraph ? n : sizeof paragraph - 1;
         memcpy(paragraph, text, n);
         paragraph[n] = 0;
-        for (char *p = paragraph; *p; p++)
-            *p = *p == '\n' ? ' ' : *p;
         wrap(paragraph, 0, 0);
         putchar('\n');
         text = end ? end + 2 : text + strlen(text);

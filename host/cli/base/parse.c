@@ -459,8 +459,10 @@ static bool check_together(const struct parse *p)
         for (int k = 0; o[k].name; k++)
             if (k != i && p->given[k] && !check_pair(p, &o[i], &o[k]))
                 return false;
-        const struct cli_option *needed = o[i].needs ? cli_option_named(p->cmd, o[i].needs) : NULL;
-        if (needed && !p->given[needed - o]) {
+        if (!o[i].needs)
+            continue;
+        const struct cli_option *needed = cli_option_named(p->cmd, o[i].needs);
+        if (!p->given[needed - o]) {
             cli_usage(p->cmd, "%s goes with %s", shown(&o[i], a, sizeof a),
                       shown(needed, b, sizeof b));
             return false;

@@ -170,8 +170,6 @@ void cli_watch_token(struct cli_watch *w)
 
 void cli_watch_end(struct cli_watch *w)
 {
-    if (w->session && cli_line_wanted(&w->line))
-        mr_session_watch(w->session, NULL, NULL);
-    w->session = NULL;
+    mr_session_watch(w->session, NULL, NULL);
     cli_line_wipe(&w->line);
 }

@@ -65,7 +65,7 @@ static int show_piece(void *arg, const char *text, size_t size)
 static int add_turn(const struct args *a, struct conversation *c, const char *line,
                     struct mr_error *err)
 {
-    bool first = c->count == 0 && c->waiting.size == 0;
+    bool first = c->count == 0;
     int rc = first && a->preamble ? conversation_add(c, a->preamble, strlen(a->preamble), err) : 0;
     return rc < 0 ? rc : mr_turns_add(&a->turns, first, line, strlen(line), &c->waiting, err);
 }

@@ -61,8 +61,8 @@ static int encode_waiting(struct conversation *c, struct mr_error *err)
 // The KV store forgets what is no part of the text.
 static int trim(struct conversation *c, size_t most, struct mr_error *err)
 {
-    int length = mr_session_seq_length(c->session, c->seq);
-    if (length < 0 || (size_t)length <= most)
+    size_t length = (size_t)mr_session_seq_length(c->session, c->seq);
+    if (length <= most)
         return 0;
     return mr_session_seq_set_length(c->session, c->seq, (int)most, err);
 }

@@ -183,7 +183,7 @@ static void count(struct eval_mean *m, bool right)
 
 double eval_mean(const struct eval_mean *m)
 {
-    return m->n ? m->sum / (double)m->n : 0;
+    return m->sum / (double)m->n;
 }
 
 double eval_stderr(const struct eval_mean *m)

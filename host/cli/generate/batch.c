@@ -286,10 +286,9 @@ static int start_unit(struct unit *u, struct mr_error *err)
 
 static void print_stats(const struct batch *b, const struct unit *units, int n, double seconds)
 {
-    fprintf(stderr,
-            "%zu prompts (%zu failed), %zu new tokens on %d unit%s: %.2f s, %.1f tokens/s\n",
-            b->done, b->failed, b->tokens, n, n == 1 ? "" : "s", seconds,
-            seconds > 0 ? (double)b->tokens / seconds : 0.0);
+    fprintf(
+        stderr, "%zu prompts (%zu failed), %zu new tokens on %d unit%s: %.2f s, %.1f tokens/s\n",
+        b->done, b->failed, b->tokens, n, n == 1 ? "" : "s", seconds, (double)b->tokens / seconds);
     for (int k = 0; k < n; k++) {
         const struct mr_stats *s = &units[k].stats;
         fprintf(stderr, "unit %d: %llu tokens in %llu device runs", k,

@@ -18,10 +18,12 @@ static int report(const struct cli_common *c, const char *output, json_t **json)
     int rc = mr_model_load(&packed, output, &opt, &err);
     if (rc == 0)
         rc = mr_model_compare_weights(packed, c->model, &list, &count, &err);
-    int status = rc < 0 ? cli_fail(&err) : EXIT_OK;
-    if (status == EXIT_OK && c->json)
+    int status = EXIT_OK;
+    if (rc < 0)
+        status = cli_fail(&err);
+    else if (c->json)
         *json = cli_report_json(list, count);
-    else if (status == EXIT_OK)
+    else
         status = cli_report_print(list, count);
     free(list);
     mr_model_close(packed);

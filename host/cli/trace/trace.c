@@ -150,8 +150,7 @@ static int take_kind(struct trace_args *a)
 {
     struct mr_config c;
     enum mr_format format;
-    bool encoder = a->c.model && mr_plan_model_of(&c, &format, a->c.model, NULL) == 0 &&
-                   mr_arch_of(&c)->encoder;
+    bool encoder = mr_plan_model_of(&c, &format, a->c.model, NULL) == 0 && mr_arch_of(&c)->encoder;
     if (encoder && (a->prefill || a->decode))
         return cli_usage(&cmd_trace, "%s is an encoder: --length says how long its text is",
                          mr_arch_of(&c)->title);

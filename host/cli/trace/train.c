@@ -83,12 +83,11 @@ static void show(void *arg, const struct mr_pass_program *p, long done, long all
 static void make_title(const struct trace_args *a, const struct job *job, char *title, size_t size)
 {
     size_t n = (size_t)snprintf(title, size, "%.200s: training, a micro-batch of ", a->c.model);
-    for (int i = 0; i < a->n_lengths && i < 4 && n < size; i++)
+    for (int i = 0; i < a->n_lengths && i < 4; i++)
         n += (size_t)snprintf(title + n, size - n, "%s%d", i > 0 ? " + " : "", job->lengths[i]);
-    if (n < size)
-        n += (size_t)snprintf(title + n, size - n, "%s tokens on %.100s",
-                              a->n_lengths > 4 ? " + .." : "", a->c.device);
-    if (job->layer >= 0 && n < size)
+    n += (size_t)snprintf(title + n, size - n, "%s tokens on %.100s",
+                          a->n_lengths > 4 ? " + .." : "", a->c.device);
+    if (job->layer >= 0)
         (void)snprintf(title + n, size - n, ", layer %d", job->layer);
 }
 
