@@ -79,7 +79,7 @@ exits chat_template_without_a_gap 2 'needs \{\} once' chat $demo --template x
 exits chat_template_with_two_gaps 2 'needs \{\} once' chat $demo --template '{}{}'
 mapfile -t stops < <(printf -- '--stop\n%s\n' $(seq 16))
 exits chat_template_without_room_for_its_stop 2 'needs one of the 16 --stop for itself' chat $demo "${stops[@]}"
-lines "And" "/reset" | chat --template '{}' -n 600 --ignore-eos >"$work/a" 2>"$work/err"
+lines "And" "/reset" | chat -d model: --template '{}' -n 600 --ignore-eos >"$work/a" 2>"$work/err"
 ok positions_that_are_used_up_are_said test "$?" = 0 -a "$(cat "$work/err")" = "millrace: the model's positions are used up; /reset begins again"
 head -c 700 "$work/kv" >"$work/short"
 exits chat_with_a_truncated_store 3 'truncated' chat $demo -d model: --load-kv "$work/short"
