@@ -20,7 +20,7 @@ static json_t *token_text(const struct mr_encoder *encoder, int32_t id)
 {
     size_t size;
     const char *text = mr_encoder_token(encoder, id, &size);
-    return cli_json_text(text ? text : "", size);
+    return cli_json_text(text, size); // it was made of a text: the tokenizer has it
 }
 
 static json_t *as_json(const struct mr_encoder *encoder, const struct mr_encoder_text *text,

@@ -8,6 +8,12 @@ struct args {
     int most;
 };
 
+// A vocabulary may have room for more than the tokenizer has: such a token has no text.
+static const char *word(const struct mr_filled *f)
+{
+    return f->text ? f->text : "";
+}
+
 static json_t *as_json(const struct mr_encoder_text *text, const struct mr_filled *list,
                        size_t count)
 {
@@ -16,7 +22,7 @@ static json_t *as_json(const struct mr_encoder_text *text, const struct mr_fille
         if (i == 0 || list[i].mask != list[i - 1].mask)
             json_array_append_new(masks, words = json_array());
         json_array_append_new(words, json_pack("{s:o, s:i, s:f}", "word",
-                                               cli_json_text(list[i].text, list[i].size), "token",
+                                               cli_json_text(word(&list[i]), list[i].size), "token",
                                                (int)list[i].token, "probability",
                                                (double)list[i].probability));
     }
@@ -28,7 +34,7 @@ static void print(const struct mr_filled *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         printf("%s%.4f %.*s\n", i > 0 && list[i].mask != list[i - 1].mask ? "\n" : "",
-               (double)list[i].probability, (int)list[i].size, list[i].text ? list[i].text : "");
+               (double)list[i].probability, (int)list[i].size, word(&list[i]));
 }
 
 static int answer(void *arg, struct mr_encoder *encoder, const struct mr_encoder_text *texts,

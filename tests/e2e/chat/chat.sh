@@ -51,6 +51,23 @@ lines "Something else" "/load $work/kv" " And he went" | chat "${raw[@]}" | tail
 ok load_takes_its_place cmp "$work/b" "$work/c"
 lines "/help" "" "/quit" "And" | chat "${raw[@]}" >"$work/a"
 ok quit_ends_it test "$(grep -c '^/' "$work/a")" = 5 -a "$(wc -l <"$work/a")" = 5
+"$millrace" generate -m $demo -d model: -p "/And" -n 12 >"$work/b"
+lines "//And" | chat "${raw[@]}" >"$work/a"
+ok two_slashes_are_text test "$(cat "$work/a")" = "$(sed 's|^/And *||' "$work/b")"
+lines "And the king said" | chat "${raw[@]}" --stop "o, go" --stop "go" >"$work/a"
+ok reply_ends_at_the_first_of_two_stops test "$(head -1 "$work/a")" = "${reply%%o, go*}"
+exits chat_template_without_a_place 2 'needs [{][}] once, where the message goes' chat $demo --template nowhere
+# An interruption while nothing is typed; what stands in an unfinished line is no turn.
+mkfifo "$work/typed"
+"$millrace" chat $demo "${raw[@]}" <"$work/typed" >"$work/a" 2>"$work/err" &
+exec 8>"$work/typed"
+printf 'And the king said\nAnd' >&8
+for _ in $(seq 3000); do [ "$(wc -l <"$work/a")" = 0 ] || break; sleep 0.1; done
+sleep 0.2
+kill -INT $!
+wait $!
+ok interrupted_without_a_whole_line test $? = 130 -a "$(cat "$work/a")" = "$reply"
+exec 8>&-
 refuses() { # name status words lines...
     local name=$1 status=$2 words=$3
     shift 3
@@ -105,8 +122,10 @@ seen() {
 left() { exec 8>&- && wait $!; }
 at_terminal -d model: -n 12
 seen 1 '^> '
-keys 'And the kinx\177g said\n'
+keys '\n'
 seen 2 '^> '
+keys 'And the kinx\177g said\n'
+seen 3 '^> '
 keys '\004'
 left
 ok lines_are_edited_on_a_terminal grep -qF "${reply%,*}" "$work/out"

@@ -11,6 +11,8 @@ learn() { timeout 600 "$millrace" train $demo --batch 2 --steps 2 -q "$@" >"$wor
 # ---- a text: the same windows, so the same training
 "$millrace" data $demo "$work/text" -o "$work/text.h5" --sequence 32 >"$work/out" 2>"$work/err"
 ok a_text_becomes_windows test $? = 0 -a ! -s "$work/err"
+head -c 20 "$work/text" >"$work/short" && "$millrace" data $demo "$work/short" -o "$work/short.h5" --sequence 32 >"$work/one"
+ok one_window_is_singular grep -q 'short.h5: 1 document in 1 window of 32; ' "$work/one"
 ok windows_are_counted grep -qE '^.*/text.h5: 1 document in 2[0-9] windows of 32; ([0-9]+) tokens, \1 of them learnt; [0-9.]+ % padding$' "$work/out"
 learn --data "$work/text" --sequence 32 -o "$work/a"
 learn --data "$work/text.h5" -o "$work/b"

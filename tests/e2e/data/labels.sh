@@ -23,6 +23,9 @@ ok csv_is_the_same cmp "$work/a.tsv.h5" "$work/a.csv.h5"
 ok lines_are_the_same cmp "$work/a.tsv.h5" "$work/a.jsonl.h5"
 ok compressed_is_the_same cmp "$work/a.tsv.h5" "$work/a.tsv.zst.h5"
 ok texts_are_counted grep -qE 'a.tsv.h5: 3 texts of at most 64 tokens, [0-9]+ tokens; labels: 0, 1$' "$work/a.tsv.out"
+head -2 "$work/a.tsv" | cat - <(printf '0\t\n') >"$work/one.tsv"
+data one.tsv plain --text-field sentence --labels bad,good
+ok one_text_is_singular grep -qE 'one.tsv.h5: 1 text of at most 64 tokens' "$work/one.tsv.out"
 cp "$work/a.tsv" "$work/named.tsv"
 data named.tsv plain --text-field sentence --labels bad,good
 ok labels_have_names grep -q 'labels: bad, good$' "$work/named.tsv.out"

@@ -109,6 +109,9 @@ ok truncate_cuts_them bash -c "'$millrace' embed '$work/st' 'the water runs wher
 ok words_for_each_mask test "$(grep -c '^0\.[0-9]* ..*$' "$work/filled")" = 6
 ok the_likeliest_first bash -c "head -3 '$work/filled' | sort -rnc"
 ok json_has_masks bash -c "'$millrace' fill-mask '$work/words' 'the [MASK]' -k 2 --json | grep -qE '\"masks\":\[\[\{\"word\":.*\},\{.*\}\]\]\}$'"
+cp -r "$work/words" "$work/padded" && head -n 420 "$work/words/vocab.txt" >"$work/padded/vocab.txt"
+"$millrace" fill-mask "$work/padded" "the [MASK] and [MASK]" -k 100 --json >"$work/filled"
+ok a_token_without_text_has_an_empty_word test "$(grep -oE '"word":"",' "$work/filled" | wc -l) $(grep -o '"token"' "$work/filled" | wc -l)" = "2 200"
 ok refuses_texts_without_a_mask refused 2 'no [MASK]' fill-mask "$work/words" "the mill"
 
 # ---- classify
@@ -127,6 +130,8 @@ printf '%s\n' "the wheel" "the" "the mill" >"$work/seconds"
 ok a_pair_is_in_json grep -q '^{"text":"the mill","pair":"the wheel","labels":' "$work/pair"
 ok pairs_of_two_files test "$(head -1 "$work/pairs")" = "$(cat "$work/pair")" -a "$(wc -l <"$work/pairs")" = 3
 echo "the" >>"$work/firsts"
+printf 'the mill\nthe\n' | "$millrace" classify "$work/labels" --pair "the wheel" --json >"$work/pairs"
+ok one_pair_of_all_texts test "$(head -1 "$work/pairs")" = "$(cat "$work/pair")" -a "$(grep -c '"pair":"the wheel"' "$work/pairs")" = 2
 ok refuses_a_text_without_its_pair refused 3 'seconds has fewer lines' classify "$work/labels" -f "$work/firsts" --pair-file "$work/seconds"
 ok refuses_a_pair_without_its_text refused 3 'firsts has more lines' classify "$work/labels" -f "$work/seconds" --pair-file "$work/firsts"
 ok refuses_one_input_for_texts_and_pairs refused 2 'name a file' classify "$work/labels" --pair-file -

@@ -44,6 +44,13 @@ ev --tasks - --sequences 1 -d sim:tiny --details "$work/again" <"$work/q" >"$wor
 ok simulated_rtl_gives_the_same_answers cmp "$work/details" "$work/again"
 ok summary_is_a_table test "$(grep -cE '^  acc(_norm|_bytes)? +(0\.5000 \+- 0\.5000|1\.0000 \+- 0\.0000)' "$work/out")" = 4
 
+# Questions of one kind have a summary of that kind.
+kind() { ev --tasks - "$@"; }
+ok choices_alone_have_no_cloze test "$(sed -n 1p "$work/q" | kind | grep -cE '^multiple choice |^cloze |perplexity')" = 1
+ok cloze_alone_has_no_choices test "$(sed -n 4p "$work/q" | kind | grep -cE '^multiple choice |acc_norm|^cloze ')" = 1
+ok choices_alone_in_json test "$(sed -n 1p "$work/q" | kind --json | grep -cE '"acc"|"perplexity"')" = 1
+ok cloze_alone_in_json test "$(sed -n 4p "$work/q" | kind --json | grep -cE '"acc"|"acc_norm"')" = 1
+
 # ---- refusals
 exits eval_of_nothing 2 'either --perplexity FILE or --tasks FILE' eval $demo
 exits eval_of_both 2 'either' eval $demo --perplexity x --tasks y

@@ -4,6 +4,7 @@
 # the files are what other programs read, wrong input is refused. Waves: tests/full/waves.sh.
 set -u
 . tests/tools/tap.sh
+. tests/tools/bert.sh
 demo=models/demo
 
 cat >"$work/check.c" <<'C'
@@ -41,6 +42,11 @@ ${CC:-gcc} -Itests -o "$work/check" "$work/check.c" -ljansson || exit 1
 is_picture() { [ "$(tail -1 "$1")" = "</svg>" ] && [ "$(wc -c <"$1")" -lt 200000 ] && grep -q "$2" "$1"; }
 
 # ---- a token, and a prefill ----------------------------------------------------------------------
+exits trace_up_to_a_cycle 0 '^  window      cycles 0 to 100 of [0-9]{5}$' trace $demo -d sim:tiny --decode 3 --to 100
+ok trace_says_nothing_with_q test -z "$("$millrace" trace $demo -d sim:tiny --decode 3 -q 2>&1)"
+encoder plain BertModel
+exits trace_of_an_encoder_has_a_text 0 'plain: a text of 64 tokens on sim:$' trace "$work/plain" -d sim:
+exits trace_of_an_encoder_has_no_tokens 2 'BERT is an encoder: --length says how long its text is' trace "$work/plain" -d sim:tiny --decode 3
 "$millrace" bench $demo -d sim: --decode 5 --json -q >"$work/bench.json"
 exits trace_of_a_token 0 '' trace $demo --decode 5 --json "$work/t.json" --svg "$work/t.svg"
 ok summary_has_the_cycles grep -qE '^  cycles +[0-9]{5,}$' "$work/out"
@@ -89,6 +95,7 @@ exits trace_of_training_beyond_the_positions 2 'sequence of 600; the model has 5
 exits trace_of_training_of_no_layer 2 'layer 5: the model has layers 0..3' trace $demo --train 40 -d model:tinyt --layer 5
 exits trace_of_a_list_to_a_cycle 2 'lists programs; a timeline needs -d sim:sim,train' trace $demo --train 40 -d model:tinyt --to 9
 exits trace_of_a_list_as_a_picture 2 'lists programs; a timeline needs -d sim:sim,train' trace $demo --train 40 -d model:tinyt --svg "$work/t.svg"
+exits trace_of_a_list_as_json 2 'lists programs; a timeline needs -d sim:sim,train' trace $demo --train 40 -d model:tinyt --json "$work/t.json"
 exits trace_of_training_on_the_cpu 2 "draws what sim: does, or lists the programs of model:, not 'cpu:'" trace $demo --train 40 -d cpu:
 
 # ---- training as it runs ---------------------------------------------------------------------------
@@ -98,7 +105,7 @@ ok training_says_what_the_array_waits_for grep -qE '^  the idle array waits for 
 ok training_adds_up_to_the_counters "$work/check" "$work/n.json" train
 ok training_is_drawn is_picture "$work/n.svg" '>MOVE_ROWS<'
 ok commands_of_training_are_named grep -q '"name":"layer 1 dW fc_in"' "$work/n.json"
-exits trace_of_a_layer_of_training 0 '' trace $learner --train 20,9 -d sim:tinyt --layer 1 --json "$work/m.json"
+exits trace_of_a_layer_of_training 0 ': training, a micro-batch of 8 . 8 . 5 . 4 . \.\. tokens on sim:tinyt, layer 1$' trace $learner --train 8,8,5,4,4 -d sim:tinyt --layer 1 --json "$work/m.json"
 ok layer_of_training_adds_up "$work/check" "$work/m.json" train
 ok layer_of_training_is_no_other test -z "$(grep '"layer":0' "$work/m.json")" -a -n "$(grep '"layer":1' "$work/m.json")"
 exits trace_of_a_window_of_training 0 '' trace $learner --train 20,9 -d sim:tinyt --from 1000 --to 9000 --json "$work/m.json"
@@ -108,6 +115,10 @@ exits trace_of_training_behind_its_end 2 'begins at cycle 900000000, but the pro
 # ---- refusals ------------------------------------------------------------------------------------
 exits trace_of_a_model_in_stages 2 'a timeline is of one device run, and this memory holds the model in stages; leave capacity= out' trace $demo -d sim:tiny,capacity=3700K --decode 3
 exits trace_into_no_directory 3 '\-\-svg: .*none/t.svg: .*No such file' trace $demo --svg "$work/none/t.svg"
+exits trace_into_no_directory_of_the_first_file 3 '\-\-json: .*none/t.json: .*No such file' trace $demo --json "$work/none/t.json" --svg "$work/t.svg"
+exits trace_of_training_into_no_directory 3 '\-\-svg: .*none/t.svg: .*No such file' trace $demo --train 40 -d sim:tinyt --svg "$work/none/t.svg"
+mkdir "$work/v.gtkw" # the view of "v"
+exits trace_waves_whose_view_cannot_be_written 3 '\-\-fst: .*/v.gtkw: cannot be written: Is a directory' trace $demo -d sim:tiny --fst "$work/v" --from 0 --to 9
 ln -s /dev/full "$work/full" # by a link: a fault here must not remove the device
 exits trace_onto_a_full_disk 3 '\-\-json: .*/full: .*No space left' trace $demo --json "$work/full"
 ok device_of_a_failed_trace_is_not_removed test -L "$work/full"
