@@ -421,7 +421,7 @@ static void print_part(FILE *out, const char *name, const struct mr_stats *s)
         return;
     fprintf(out, "%s: %llu token%s in %llu device run%s", name, (unsigned long long)s->tokens,
             s->tokens == 1 ? "" : "s", (unsigned long long)s->steps, s->steps == 1 ? "" : "s");
-    if (s->counts)
+    if (s->counts && cycles > 0) // a card may say 0
         fprintf(out, ", %.0f cycles, %.0f per token (%.1f tokens/s at %u MHz, an assumed clock)",
                 cycles, cycles / n, 1e3 * s->clock_khz * n / cycles, s->clock_khz / 1000);
     fprintf(out, "\n");

@@ -34,7 +34,7 @@ static json_t *point_json(const struct point *p)
     json_object_set_new(o, strcmp(p->kind, "decode") == 0 ? "position" : "size",
                         json_integer(p->at));
     json_object_set_new(o, "seconds", json_real(p->seconds));
-    if (p->s.counts) {
+    if (p->s.counts && point_count(p, "cycles") > 0) { // a card may say 0
         json_object_set_new(o, "bandwidth_utilisation", json_real(point_bandwidth(p)));
         if (p->s.sequential_rate > 0)
             json_object_set_new(o, "bandwidth_of_sequential",
@@ -73,7 +73,7 @@ static void print_point(const struct point *p)
 {
     bool decode = strcmp(p->kind, "decode") == 0;
     printf("%s %s %ld: %.3f s wall", p->kind, decode ? "at position" : "of", p->at, p->seconds);
-    if (!p->s.counts) {
+    if (!p->s.counts || point_count(p, "cycles") == 0) {
         printf(", %.1f tokens/s (this device does not count cycles)\n",
                (double)p->s.tokens / p->seconds);
         return;

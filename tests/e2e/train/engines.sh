@@ -221,7 +221,7 @@ exits a_device_for_each_and_one_engine 2 '2 devices, and there is 1 engine; --en
 exits ranks_on_a_device_that_cannot_train 2 "^millrace: rank [01] on $(hostname): device cpu: cannot train: .*; model:sim can\$" "${words[@]}" "${data[@]}" -d cpu: -o "$work/x" --steps 1 --engines 2
 exits hosts_of_a_file_that_is_not_there 3 "^millrace: --hosts $work/none: No such file or directory; " "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2 --hosts "$work/none"
 exits hosts_of_a_directory 3 "^millrace: --hosts $work: Is a directory; " "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2 --hosts "$work"
-exits devices_without_a_kind 2 "^millrace: rank 0 on $(hostname): model:tinyt,:x: no such configuration; " "${words[@]}" "${data[@]}" -d model:tinyt,:x -o "$work/x" --steps 1 --engines 2
+exits devices_without_a_kind 2 "^millrace: rank 0 on $(hostname): model:tinyt,:x: ':x' is not an option; " "${words[@]}" "${data[@]}" -d model:tinyt,:x -o "$work/x" --steps 1 --engines 2
 exits no_engines 2 'engines' "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 0
 # by_path PATH EXITS...: with another PATH for the program.
 by_path() {
