@@ -14,6 +14,7 @@
 #include "checkpoint/synthetic.h"
 #include "checkpoint/tensor.h"
 #include "cmodel/num.h"
+#include "pack/hash.h"
 #include "pack/layout.h"
 #include "reference/params.h"
 #include "store/header.h"
@@ -327,6 +328,12 @@ static void refuses_a_flipped_bit(void **state)
     refuse_open(MR_ERR_FORMAT, "config.json: is not the file that the state was made with");
     flip("config.json", 1, 0);
     flip("config.json", 1, 1);
+    size_t n;
+    free(files_read(in_state("config.json"), &n));
+    FILE *f = fopen(in_state("config.json"), "ab"); // a line more: likewise
+    assert_true(f && fputc('\n', f) == '\n' && fclose(f) == 0);
+    refuse_open(MR_ERR_FORMAT, "config.json: is not the file that the state was made with");
+    assert_int_equal(truncate(in_state("config.json"), (off_t)n), 0);
     still_opens();
     mr_store_layout_free(&l);
     remove_dir(small);
@@ -461,7 +468,7 @@ static void refuses_the_state_of_another_model_or_version(void **state)
     remove_dir(small);
 }
 
-// The file of another state of the same model, made later: another step, or other places.
+// A patch of another place, or of the same place in the state of another model.
 static void refuses_patches_of_another_place(void **state)
 {
     (void)state;
@@ -475,12 +482,22 @@ static void refuses_patches_of_another_place(void **state)
     size_t a = 0, b = 1;
     while (l.patch[a].bytes != l.patch[b].bytes)
         b++;
-    patch = allocate(1, l.patch[a].bytes);
+    size_t size = l.patch[a].bytes;
+    patch = allocate(1, size);
     int fd = open(in_state("state"), O_RDWR);
     assert_true(fd >= 0);
-    ssize_t bytes = (ssize_t)l.patch[a].bytes;
-    assert_int_equal(pread(fd, patch, l.patch[a].bytes, (off_t)l.patch[a].at), bytes);
-    assert_int_equal(pwrite(fd, patch, l.patch[a].bytes, (off_t)l.patch[b].at), bytes);
+    ssize_t bytes = (ssize_t)size;
+    assert_int_equal(pread(fd, patch, size, (off_t)l.patch[b].at), bytes);
+    struct mr_store_seal seal;
+    memcpy(&seal, patch + size - sizeof seal, sizeof seal);
+    seal.model++;
+    memcpy(patch + size - sizeof seal, &seal, sizeof seal);
+    seal.hash = XXH3_64bits(patch, size - sizeof seal.hash);
+    memcpy(patch + size - sizeof seal.hash, &seal.hash, sizeof seal.hash);
+    assert_int_equal(pwrite(fd, patch, size, (off_t)l.patch[b].at), bytes);
+    refuse_open(MR_ERR_FORMAT, "is of another state");
+    assert_int_equal(pread(fd, patch, size, (off_t)l.patch[a].at), bytes);
+    assert_int_equal(pwrite(fd, patch, size, (off_t)l.patch[b].at), bytes);
     assert_int_equal(close(fd), 0);
     refuse_open(MR_ERR_FORMAT, "is of another state");
     free(patch);

@@ -10,6 +10,8 @@
 #include <math.h>
 
 #include "cmodel/num.h"
+#include "millrace.h"
+#include "store/adapter.h"
 #include "store/patch.h"
 #include "store/tile_kernels.h"
 #include "unit/simd_sets.h"
@@ -448,6 +450,8 @@ static void refuses_rows_that_are_not_there_or_not_finite(void **state)
                    "has no row -1");
     assert_refused(mr_store_add_rows(s, 5, &good, 1, rows, STRIDE, &err), MR_ERR_USAGE, &err,
                    "is no table");
+    check(mr_store_add_rows(s, 0, &good, 1, rows, STRIDE, &err), &err); // a tied table's half
+    assert_refused(mr_store_end(s, &err), MR_ERR_USAGE, &err, "has no gradient of toy.wte.weight");
     rows[3] = NAN;
     assert_refused(step_of_rows(s, &good, 1, rows, &err), MR_ERR_FORMAT, &err,
                    "toy.wte.weight is infinite or not a number");
@@ -491,6 +495,33 @@ static void infinite_gradients_change_no_weight(void **state)
     remove_dir(dir);
 }
 
+// The gradients of a pair are products of the model's and of the other half of the pair.
+static void infinite_gradients_of_a_pair_change_no_weight(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_store_done done;
+    const struct mr_lora_options lora = {.rank = 2, .alpha = 2, .seed = 3};
+    const struct mr_store_options options = {.threads = 1, .adapter = &lora};
+    (void)snprintf(dir, sizeof dir, "%s", files_path("state"));
+    check(mr_store_create(dir, TRAIN_FIXTURES "/gptj-d12-r4", &options, &err), &err);
+    struct mr_store *s = open_state(1);
+    const struct mr_store_update u = update_of(s, NULL);
+    const struct mr_lora_pair *first = &s->adapter->lora.pair[0];
+    for (int bad = 0; bad < 2; bad++) { // beyond fp32, and infinity times zero
+        check(mr_store_set_unit(s, first->tensor, bad ? 0 : 400, &err), &err);
+        if (bad)
+            first->b[0] = INFINITY;
+        add_zeros(s, first->tensor, 1 << 29, 0);
+        assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_FORMAT, &err,
+                       bad ? "lora_A.weight is infinite or not a number; the weights stay"
+                           : "lora_B.weight is infinite or not a number; the weights stay");
+        assert_int_equal(mr_store_step(s), 0);
+    }
+    mr_store_close(s);
+    remove_dir(dir);
+}
+
 static void refuses_steps_that_are_not_complete(void **state)
 {
     (void)state;
@@ -514,6 +545,7 @@ static void refuses_steps_that_are_not_complete(void **state)
     assert_refused(mr_store_apply(s, &u, &done, &err), MR_ERR_USAGE, &err, "0 of its 2");
     add_zeros(s, 0, 1, 0);
     assert_refused(mr_store_end(s, &err), MR_ERR_USAGE, &err, "has all of its 2");
+    assert_refused(mr_store_set_unit(s, 0, 3, &err), MR_ERR_USAGE, &err, "cannot become 2^3");
     static const double rates[] = {NAN, -0.5, 1.5}, clips[] = {NAN, -1, INFINITY};
     for (int i = 0; i < 3; i++) {
         u = update_of(s, NULL);
@@ -591,6 +623,7 @@ int main(void)
         cmocka_unit_test(rows_of_tables_are_summed_as_integers),
         cmocka_unit_test(refuses_rows_that_are_not_there_or_not_finite),
         cmocka_unit_test(infinite_gradients_change_no_weight),
+        cmocka_unit_test(infinite_gradients_of_a_pair_change_no_weight),
         cmocka_unit_test(refuses_steps_that_are_not_complete),
         cmocka_unit_test(moments_of_another_optimizer_are_refused),
     };
