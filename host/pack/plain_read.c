@@ -43,7 +43,7 @@ int mr_pack_plain_read(const char *dir, const volatile sig_atomic_t *stop, struc
 {
     struct reading r = {.stop = stop};
     struct mr_checkpoint *checkpoint;
-    int rc = mr_checkpoint_open(&checkpoint, dir, MR_DECODER, NULL, err);
+    int rc = mr_checkpoint_open(&checkpoint, dir, MR_EITHER, NULL, err);
     if (rc < 0)
         return rc;
     struct mr_pool *pool = mr_pool_new(mr_pool_default());

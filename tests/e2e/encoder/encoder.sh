@@ -172,6 +172,9 @@ ok a_packed_file_classifies_alike packed labels classify "the mill" --pair "the 
 ok and_each_token packed tags classify "the the"
 ok an_engine_in_rtl_takes_it cmp <("$millrace" embed "$work/plain.mill" "the" -d sim:tiny) "$work/model-the"
 "$millrace" pack "$work/plain" "$work/near.mill" --calibrate "$work/lines" -q
+printf ' \n' >"$work/blank"
+exits a_line_without_words_calibrates_too 0 '^.*/blank.mill: [0-9]* bytes, weights mxint8, smoothed, calibrated, [0-9]* bytes read for each run$' pack "$work/plain" "$work/blank.mill" --calibrate "$work/blank"
+exits its_rate_is_that_of_an_encoder 0 'a plain read of the same takes' pack "$work/plain" "$work/rate.mill" --stats
 ok calibration_is_kept cmp <("$millrace" embed "$work/near.mill" -f "$work/lines" -d model:sim --two-pass) "$work/calibrated"
 ok info_tells_it_apart bash -c "'$millrace' info '$work/near.mill' | grep -qE '^  file +[0-9.]+ [kM]B \([0-9]+ bytes\), version 1, calibrated$'"
 ok info_knows_its_labels bash -c "'$millrace' info '$work/labels.mill' | grep -qxF '  classify   3 labels a text: no, maybe, yes'"
@@ -302,6 +305,9 @@ cp -r "$work/plain" "$work/bytes"
 rm "$work/bytes/vocab.txt"
 cp models/demo/tokenizer.json "$work/bytes"
 ok refuses_an_encoder_with_a_tokenizer_of_bytes refused 3 'byte-level BPE, not WordPiece' embed "$work/bytes" the
+ok refuses_to_calibrate_it refused 3 "an encoder's calibration needs its WordPiece tokenizer" pack "$work/bytes" "$work/none.mill" --calibrate "$work/lines"
+encoder short BertModel '' 2
+ok refuses_to_calibrate_an_encoder_of_two_positions refused 3 'tokenizer and three positions' pack "$work/short" "$work/none.mill" --calibrate "$work/lines"
 rm "$work/plain/vocab.txt"
 ok refuses_a_calibration_without_a_tokenizer refused 3 "an encoder's calibration needs its WordPiece tokenizer" pack "$work/plain" "$work/none.mill" --calibrate "$work/lines"
 ok refuses_an_encoder_without_a_tokenizer refused 3 'vocab.txt' embed "$work/plain" the

@@ -35,6 +35,14 @@ cp -r $demo "$work/nan"
 head -c 200 /dev/zero | tr '\0' '\377' | dd of="$work/nan/model.safetensors" bs=1 seek=$(($(stat -c %s "$work/nan/model.safetensors") - 200)) conv=notrunc 2>/dev/null
 exits calibration_by_itself_of_weights_that_are_none 3 'calibration: the reference has no finite logit' pack "$work/nan" "$work/nan.mill" --calibrate self
 ok it_leaves_no_file test -z "$(ls "$work"/nan.mill* 2>/dev/null)"
+# Weights of nothing but zeros: nothing is lost, and nothing divides by their size.
+cp -r $demo "$work/zeros"
+begin=$((8 + $(od -An -N8 -tu8 "$work/zeros/model.safetensors")))
+size=$(stat -c %s "$work/zeros/model.safetensors")
+truncate -s $begin "$work/zeros/model.safetensors"
+truncate -s "$size" "$work/zeros/model.safetensors"
+exits a_report_of_zeros_has_no_error 0 'matrices against the checkpoint: relative error 0[.]000e[+]00, inf dB$' pack "$work/zeros" "$work/zeros.mill" --report
+exits zeros_have_no_decibels_in_json 0 '^    "snr_db": null' pack "$work/zeros" "$work/zeros.mill" --report --json
 ln -s nowhere "$work/dangling"
 exits pack_into_a_dangling_link 3 'dangling: is a link to what is not there; remove it' pack $demo "$work/dangling"
 ok the_link_is_still_there test -L "$work/dangling"

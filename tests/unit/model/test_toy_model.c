@@ -502,6 +502,9 @@ static void refuses_descriptions_that_contradict_themselves(void **state)
     static const struct mr_item unread[] = {
         {MR_LINEAR, "up", "up", .from = MR_X, .to = MR_HIDDEN},
     };
+    static const struct mr_item unwritten[] = {
+        {MR_LINEAR, "down", "down", .from = MR_HIDDEN, .to = MR_RESIDUAL},
+    };
     static const struct mr_item rotated[] = {
         {MR_NORM, "ln", "ln", .from = MR_RESIDUAL, .to = MR_X},
         {MR_LINEAR, "v", "v", .from = MR_X, .to = MR_V, .epilogue = MR_ROTARY},
@@ -529,6 +532,11 @@ static void refuses_descriptions_that_contradict_themselves(void **state)
     refuse(&a, "an encoder, and nothing else, has items in front");
     a.front = (struct mr_list)MR_LIST(unread);
     refuse(&a, "item 0 in front is no norm");
+    a.front = (struct mr_list){block, 1};
+    a.block = (struct mr_list)MR_LIST(unwritten); // X is there from the norm before, nothing else
+    refuse(&a, "item 0 (down) of the block reads what nothing before it wrote");
+    a.block = toy.block;
+    a.front = (struct mr_list)MR_LIST(unread);
     a.encoder = false;
     a.tail = toy.tail;
     refuse(&a, "an encoder, and nothing else, has items in front");
@@ -713,6 +721,9 @@ static void takes_what_fits_until_there_is_no_room(void **state)
     static struct mr_arch more[sizeof types / sizeof *types];
     struct mr_arch last = toy;
     struct mr_error err = {0};
+    // A bias of K adds the same to all of a row's scores, unless it is turned with its position.
+    assert_true(mr_item_gradient_is_zero(&block[2], MR_BIAS));
+    assert_false(mr_item_gradient_is_zero(&rotated[2], MR_BIAS));
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         more[i] = i == 0 ? mr_arch_bert : toy;
         if (i == 1)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <math.h>
 
 #include "checkpoint/synthetic.h"
@@ -187,8 +188,11 @@ static void refuses_infinite_moments(void **state)
         int k;
         size_t at;
         double value;
-    } cases[] = {
-        {64, 0, INFINITY}, {64, 65, (double)NAN}, {64, 1, (double)NAN}, {1088, 1, (double)NAN}};
+    } cases[] = {{64, 0, INFINITY},
+                 {64, 65, (double)NAN},
+                 {64, 1, (double)NAN},
+                 {1088, 1, (double)NAN},
+                 {1088, 1, 1e100}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mr_error err = {0};
         struct mr_compensator c;
@@ -365,7 +369,7 @@ static void a_text_calibrates(void **state)
 {
     (void)state;
     const struct mr_config c = {.vocab_size = 257,
-                                .n_positions = 48,
+                                .n_positions = 300,
                                 .n_embd = 64,
                                 .n_layer = 1,
                                 .n_head = 2,
@@ -376,7 +380,7 @@ static void a_text_calibrates(void **state)
     static char text[MOST + 100];
     struct mr_error err = {0};
     char dir[300];
-    size_t bytes[4];
+    size_t bytes[5];
     (void)snprintf(dir, sizeof dir, "%s/small", files_dir);
     assert_int_equal(mkdir(dir, 0700), 0);
     check(mr_synthetic_write(dir, &c, 3, &err), &err);
@@ -387,14 +391,67 @@ static void a_text_calibrates(void **state)
     void *less = calibrated_by(dir, text, MOST - 48, &bytes[2]);
     memset(text, 'x', MOST);
     void *other = calibrated_by(dir, text, MOST, &bytes[3]);
+    memset(text + 1, 'y', 255); // of the first window, in what the reference takes at once
+    void *inside = calibrated_by(dir, text, MOST, &bytes[4]);
     assert_true(bytes[0] == bytes[1] && bytes[0] == bytes[2] && bytes[0] == bytes[3]);
     assert_memory_equal(whole, more, bytes[0]);
     assert_memory_not_equal(whole, less, bytes[0]);
     assert_memory_not_equal(whole, other, bytes[0]);
+    assert_true(bytes[0] == bytes[4]);
+    assert_memory_not_equal(inside, other, bytes[0]);
     free(whole);
     free(more);
     free(less);
     free(other);
+    free(inside);
+}
+
+// With itself, the first token is that of the configuration or, where the vocabulary has none such,
+// 0. Windows are longer than what the reference takes at once.
+static void calibrating_by_itself_begins_with_the_models_token(void **state)
+{
+    (void)state;
+    const struct mr_config c = {.vocab_size = 40,
+                                .n_positions = 300,
+                                .n_embd = 32,
+                                .n_layer = 1,
+                                .n_head = 2,
+                                .rotary_dim = 8,
+                                .n_inner = 32,
+                                .eos_token_id = -1};
+    enum { ABSENT = -2, NONE };
+    static const struct {
+        int bos, eos, as; // the row before with the same streams, or its own
+    } rows[] = {{0, NONE, 0}, {NONE, NONE, 0}, {ABSENT, ABSENT, 0}, {ABSENT, NONE, 0},
+                {7, NONE, 4}, {NONE, 7, 4},    {ABSENT, 7, 4}};
+    enum { ROWS = sizeof rows / sizeof *rows };
+    struct mr_error err = {0};
+    struct mr_packed p[ROWS];
+    char dir[300], path[320];
+    (void)snprintf(dir, sizeof dir, "%s/itself", files_dir);
+    (void)snprintf(path, sizeof path, "%s/config.json", dir);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    check(mr_synthetic_write(dir, &c, 3, &err), &err);
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct mr_pack_options opt = {.format = MR_FORMAT_MXFP4, .calibrate = "self"};
+        json_t *config = json_load_file(path, 0, NULL);
+        const int ids[] = {rows[i].bos, rows[i].eos};
+        for (int k = 0; k < 2; k++) {
+            const char *key = k ? "eos_token_id" : "bos_token_id";
+            (void)json_object_del(config, key);
+            if (ids[k] != ABSENT)
+                json_object_set_new(config, key,
+                                    ids[k] == NONE ? json_null() : json_integer(ids[k]));
+        }
+        assert_int_equal(json_dump_file(config, path, 0), 0);
+        json_decref(config);
+        check(mr_pack_directory(&p[i], dir, &opt, &err), &err);
+        for (size_t k = 0; k < i; k++)
+            assert_int_equal(memcmp(p[k].stream, p[i].stream, p[i].list.bytes) == 0,
+                             rows[k].as == rows[i].as);
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        mr_packed_close(&p[i]);
 }
 
 static void refuses_calibration_texts(void **state)
@@ -450,6 +507,7 @@ int main(void)
         cmocka_unit_test(factors_are_those_of_the_inverse),
         cmocka_unit_test(models_with_padding_and_smoothing),
         cmocka_unit_test(a_text_calibrates),
+        cmocka_unit_test(calibrating_by_itself_begins_with_the_models_token),
         cmocka_unit_test(refuses_calibration_texts),
         cmocka_unit_test(calibration_can_be_stopped),
     };

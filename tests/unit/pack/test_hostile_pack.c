@@ -156,6 +156,31 @@ static void refuses_padding_that_is_not_zero(void **state)
     free(im.data);
 }
 
+// Zeros behind the last section, and a header that says so; and files that end with a section.
+static void refuses_files_of_another_length(void **state)
+{
+    (void)state;
+    struct image im;
+    load_image(&im);
+    uint64_t size = im.size + 8;
+    im.data = realloc(im.data, size);
+    assert_non_null(im.data);
+    memset(im.data + im.size, 0, 8);
+    memcpy(im.data + 32, &size, 8);
+    seal(&im);
+    refused(&im, size, MR_ERR_FORMAT, "bytes follow its last section");
+    for (size_t i = 0; i < 4; i++) {
+        memcpy(&size, im.data + 64 + 64 * i + 8, 8);
+        uint64_t bytes;
+        memcpy(&bytes, im.data + 64 + 64 * i + 16, 8);
+        size += bytes;
+        memcpy(im.data + 32, &size, 8);
+        seal(&im);
+        refused(&im, size, MR_ERR_FORMAT, "section is not where it has to be");
+    }
+    free(im.data);
+}
+
 static void refuses_overlapping_sections(void **state)
 {
     (void)state;
@@ -266,6 +291,7 @@ int main(void)
         cmocka_unit_test(refuses_a_damaged_header),
         cmocka_unit_test(refuses_a_header_that_lies),
         cmocka_unit_test(refuses_padding_that_is_not_zero),
+        cmocka_unit_test(refuses_files_of_another_length),
         cmocka_unit_test(refuses_overlapping_sections),
         cmocka_unit_test(refuses_a_flipped_bit_in_any_section),
         cmocka_unit_test(refuses_a_stream_of_another_size),

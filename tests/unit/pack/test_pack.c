@@ -14,6 +14,7 @@
 #include "cpu/cpu.h"
 #include "pack/packed.h"
 #include "pack/smooth.h"
+#include "unit/bert_model.h"
 #include "unit/files.h"
 #include "unit/fixtures.h"
 
@@ -325,6 +326,91 @@ static void packing_can_be_stopped(void **state)
     assert_null(p.stream);
 }
 
+// The measure of what packing takes: every model that can be packed can be read.
+static void a_plain_read_takes_every_model_and_can_be_stopped(void **state)
+{
+    (void)state;
+    static const char bert[] =
+        "{\"architectures\":[\"BertModel\"],\"model_type\":\"bert\",\"vocab_size\":61,"
+        "\"hidden_size\":40,\"num_attention_heads\":2,\"intermediate_size\":72,"
+        "\"num_hidden_layers\":2,\"max_position_embeddings\":32}";
+    struct mr_error err = {0};
+    struct bert_file w = {0};
+    volatile sig_atomic_t stop = 0;
+    check(mr_pack_plain_read(FIXTURES "/" MODEL, NULL, &err), &err);
+    assert_int_equal(bert_write(&w, files_dir, bert), 0);
+    check(mr_pack_plain_read(files_dir, &stop, &err), &err);
+    stop = 1;
+    assert_refused(mr_pack_plain_read(files_dir, &stop, &err), MR_ERR_INTERRUPTED, &err,
+                   "interrupted");
+    (void)remove(files_path("model.safetensors"));
+    (void)remove(files_path("config.json"));
+}
+
+// Where a tensor of a safetensors file begins.
+static size_t place_of(const char *data, const char *name)
+{
+    static const char offsets[] = "\"data_offsets\":[";
+    uint64_t header;
+    char key[80];
+    int length = snprintf(key, sizeof key, "\"%s\"", name);
+    memcpy(&header, data, sizeof header);
+    const char *entry = memmem(data + 8, header, key, (size_t)length);
+    assert_non_null(entry);
+    entry = strstr(entry, offsets);
+    assert_non_null(entry);
+    return 8 + header + strtoul(entry + sizeof offsets - 1, NULL, 10);
+}
+
+// One weight of a small model is another one, in its bf16.
+static void write_with(const char *name, size_t element, uint16_t value)
+{
+    const struct mr_config c = one_layer(32, 2, 8, 32);
+    struct mr_error err = {0};
+    size_t size;
+    check(mr_synthetic_write(files_dir, &c, 1, &err), &err);
+    char *data = files_read(files_path("model.safetensors"), &size);
+    memcpy(data + place_of(data, name) + 2 * element, &value, sizeof value);
+    (void)files_write("model.safetensors", data, size);
+    free(data);
+}
+
+// Of a row that is read head by head, whichever head has it.
+static void refuses_infinite_weights_of_any_head(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_packed p;
+    const struct mr_pack_options opt = {.smooth = true};
+    for (size_t at = 0; at < 32; at += 16) {
+        write_with("transformer.h.0.attn.out_proj.weight", 3 * 32 + at, 0x7F80);
+        assert_refused(mr_pack_directory(&p, files_dir, &opt, &err), MR_ERR_FORMAT, &err,
+                       "attn.out_proj.weight: output 3 has an infinite or NaN");
+    }
+    (void)remove(files_path("model.safetensors"));
+    (void)remove(files_path("config.json"));
+}
+
+// A gain whose square is beyond fp32 is no measure of its column.
+static void an_infinite_ratio_scales_nothing(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_checkpoint *checkpoint;
+    struct mr_smooth s;
+    for (int huge = 0; huge < 2; huge++) { // 2^40 and 2^100
+        write_with("transformer.h.0.ln_1.weight", 5, huge ? 0x7180 : 0x5380);
+        check(mr_checkpoint_open(&checkpoint, files_dir, MR_DECODER, NULL, &err), &err);
+        check(mr_smooth_plan(&s, checkpoint, true, &err), &err);
+        assert_int_equal(mr_smooth_group(&s, 0, LN)[5] > 0, !huge);
+        assert_int_equal(mr_smooth_group(&s, 0, LN)[5] == 0, huge);
+        mr_smooth_free(&s);
+        mr_checkpoint_close(checkpoint);
+    }
+    (void)remove(files_path("model.safetensors"));
+    (void)remove(files_path("config.json"));
+}
+
 static void refuses_infinite_weights(void **state)
 {
     (void)state;
@@ -366,7 +452,6 @@ static void refuses_infinite_embeddings(void **state)
         {"fp16-d48-r16-buffers", 2, 0xFC00}, {"fp16-d48-r16-buffers", 2, 0x7E00},
         {"bf16-d32-r6", 2, 0x7F80},          {"bf16-d32-r6", 2, 0xFF81},
     };
-    static const char key[] = "\"transformer.wte.weight\"", offsets[] = "\"data_offsets\":[";
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mr_error err = {0};
         struct mr_packed p;
@@ -374,7 +459,6 @@ static void refuses_infinite_embeddings(void **state)
         struct mr_pack_options opt = {.smooth = true};
         char path[512];
         size_t size;
-        uint64_t header;
         (void)snprintf(path, sizeof path, FIXTURES "/%s/config.json", cases[i].fixture);
         char *text = files_read(path, &size);
         (void)files_write("config.json", text, size);
@@ -384,11 +468,7 @@ static void refuses_infinite_embeddings(void **state)
         free(text);
         (void)snprintf(path, sizeof path, FIXTURES "/%s/model.safetensors", cases[i].fixture);
         char *data = files_read(path, &size);
-        memcpy(&header, data, sizeof header);
-        char *entry = memmem(data + 8, header, key, sizeof key - 1);
-        assert_non_null(entry);
-        entry = strstr(entry, offsets);
-        size_t at = 8 + header + strtoul(entry + sizeof offsets - 1, NULL, 10);
+        size_t at = place_of(data, "transformer.wte.weight");
         memcpy(data + at + (3 * n_embd + 1) * cases[i].bytes, &cases[i].bad, cases[i].bytes);
         (void)files_write("model.safetensors", data, size);
         free(data);
@@ -413,6 +493,9 @@ int main(void)
         cmocka_unit_test(packing_does_not_replace_the_checkpoint),
         cmocka_unit_test(packing_does_not_replace_what_is_no_file),
         cmocka_unit_test(packing_can_be_stopped),
+        cmocka_unit_test(a_plain_read_takes_every_model_and_can_be_stopped),
+        cmocka_unit_test(refuses_infinite_weights_of_any_head),
+        cmocka_unit_test(an_infinite_ratio_scales_nothing),
         cmocka_unit_test(refuses_infinite_weights),
         cmocka_unit_test(refuses_infinite_embeddings),
     };

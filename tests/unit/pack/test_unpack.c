@@ -76,6 +76,9 @@ static void compare_model(const char *name, enum mr_format format, double bound)
     assert_non_null(mr_unpacked_item(u, 0, norm, MR_BIAS));
     assert_null(mr_unpacked_item(u, packed.config.n_layer, norm, MR_BIAS));
     assert_null(mr_unpacked_item(u, 0, &mr_arch_of(&packed.config)->tail.items[0], MR_BIAS));
+    const struct mr_item *table = &mr_arch_of(&packed.config)->tables.items[0];
+    assert_non_null(mr_unpacked_item(u, packed.config.n_layer, table, MR_WEIGHT));
+    assert_null(mr_unpacked_item(u, packed.config.n_layer, table, MR_BIAS));
     mr_unpacked_close(u);
     mr_packed_close(&packed);
 }
