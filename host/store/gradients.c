@@ -97,9 +97,9 @@ int mr_store_set_unit(struct mr_store *s, size_t i, int unit, struct mr_error *e
     return 0;
 }
 
-static int bits_of(uint32_t x) // above 0
+static int bits_of(uint32_t x)
 {
-    return 32 - __builtin_clz(x);
+    return x ? 32 - __builtin_clz(x) : 0;
 }
 
 static int bounded(int unit)

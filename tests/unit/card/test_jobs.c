@@ -46,8 +46,8 @@ static void make(struct mr_update_jobs *jobs, uint64_t old_at, uint64_t new_at)
     assert_in_range(jobs->count, layout.patches + 1, jobs->room);
 }
 
-// Each patch once, in the state's order; a matrix of the streams has its headers behind its
-// patches: those of W, and those of each segment of Wt.
+// Each patch once, in the state's order; after the patches of a matrix of the streams come
+// its headers: those of W, and those of each segment of Wt.
 static void each_patch_is_done_once(void **state)
 {
     struct mr_update_jobs jobs;
@@ -102,7 +102,7 @@ static void frozen_tensors_are_left_out(void **state)
     mr_update_jobs_free(&all);
 }
 
-// A state in two buffers, the second of which lies in front of the first.
+// A state in two buffers, the second of which has the lower address.
 static void jobs_get_addresses_of_the_device(void **state)
 {
     size_t half = layout.patches / 2;
@@ -142,8 +142,7 @@ static void refused(const struct mr_store_layout *l, const struct mr_update_opti
     struct mr_update_jobs jobs;
     struct mr_error err = {0};
     assert_int_equal(mr_update_jobs_make(&jobs, l, options, units, channels, 0, 0, &err), rc);
-    assert_string_equal(err.text, text);
-    mr_update_jobs_free(&jobs);
+    assert_string_equal(err.text, text); // and there is nothing to free
 }
 
 static void what_the_kernel_cannot_is_refused(void **state)

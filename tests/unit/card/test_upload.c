@@ -97,7 +97,7 @@ static void each_item_goes_once_a_step(void **state)
     }
 }
 
-// An item of which all is frozen is as the device has it.
+// What is frozen does not change: the device has it already.
 static void frozen_items_stay(void **state)
 {
     static uint8_t choice[KEPT_TENSORS];
@@ -139,7 +139,7 @@ static void what_was_not_handed_over_is_said(void **state)
     assert_int_equal(wire.sent[0], 0);
 }
 
-// The kernel's update is no business of a device that has none.
+// A device without the update has nothing to explain.
 static void devices_without_the_kernel_say_nothing(void **state)
 {
     const struct mr_device_streams streams = {.channels = 1};

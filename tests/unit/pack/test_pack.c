@@ -402,8 +402,8 @@ static void an_infinite_ratio_scales_nothing(void **state)
         write_with("transformer.h.0.ln_1.weight", 5, huge ? 0x7180 : 0x5380);
         check(mr_checkpoint_open(&checkpoint, files_dir, MR_DECODER, NULL, &err), &err);
         check(mr_smooth_plan(&s, checkpoint, true, &err), &err);
-        assert_int_equal(mr_smooth_group(&s, 0, LN)[5] > 0, !huge);
-        assert_int_equal(mr_smooth_group(&s, 0, LN)[5] == 0, huge);
+        int shift = mr_smooth_group(&s, 0, LN)[5];
+        assert_true(huge ? shift == 0 : shift > 0);
         mr_smooth_free(&s);
         mr_checkpoint_close(checkpoint);
     }
