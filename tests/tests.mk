@@ -66,7 +66,7 @@ SAN_E2E := generate chat eval examples
 $(BUILD)/libmillrace-cli-san.a: $(filter-out %/main.o,$(SAN_CLI_OBJ))
 	@echo "AR    $@"
 	@rm -f $@ && ar rcs $@ $^
-UNIT_CLI := signals options forecast data labels memory_tools train_log training eval serve
+UNIT_CLI := signals options forecast status_line data labels memory_tools train_log training eval serve
 $(UNIT_CLI:%=$(BUILD)/unit/test_%): $(BUILD)/libmillrace-cli-san.a
 $(foreach t,$(UNIT_CLI),$(eval UNIT_EXTRA_test_$(t) := $(BUILD)/libmillrace-cli-san.a $(CLI_LIBS)))
 # Memory that is not there, at a place of the test's choice; steps of the device that wait for the test.

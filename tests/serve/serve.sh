@@ -506,9 +506,9 @@ done
 
 # ---- starting
 # What is shown of a device: the default one, and one with other weights.
-says() { # ARGUMENTS...: the line of a server, which is ended
+says() { # ARGUMENTS...: the line of a server, which is ended; $work/log is what it says beside it
     rm -f "$work/address" # of the server before
-    "$millrace" serve "$@" --port 0 >"$work/address" 2>/dev/null &
+    "$millrace" serve "$@" --port 0 >"$work/address" 2>"$work/log" &
     pid=$!
     servers="$servers $pid"
     for _ in $(seq 3000); do [ -s "$work/address" ] && break || sleep 0.1; done
@@ -521,6 +521,20 @@ ok the_name_is_that_of_the_directory test "$(says models/demo/ --format mxfp4)" 
     "millrace: serving demo (mxfp4, 512 positions, 8 texts at a time, model:sim)"
 ok the_reference_serves_fp32 test "$(says models/demo -d cpu: --max-seqs 1)" = \
     "millrace: serving demo (fp32, 512 positions, 1 text at a time, cpu:)"
+ln -s "$PWD/models/demo" "$work/a-longer-name"
+ok a_longer_name_is_whole test "$(says "$work/a-longer-name")" = \
+    "millrace: serving a-longer-name (mxint8, 512 positions, 8 texts at a time, model:sim)"
+ok a_name_may_be_given test "$(says "$work/demo.mill" --name mill)" = \
+    "millrace: serving mill (mxint8, 512 positions, 8 texts at a time, model:sim)"
+says "$work/demo.mill" -d sim:tiny -q >"$work/out"
+ok quiet_server_does_not_call_its_device_slow test -s "$work/out" -a ! -s "$work/log"
+says "$work/demo.mill" --host 0.0.0.0 >"$work/out"
+ok server_that_others_reach_says_so test "$(cat "$work/log")" = \
+    "millrace: 0.0.0.0 can be reached by others, and no --api-key-file is given: anybody may use the model"
+says "$work/demo.mill" --host 0.0.0.0 -q >"$work/out"
+ok but_not_with_q test -s "$work/out" -a ! -s "$work/log"
+says "$work/demo.mill" --host 0.0.0.0 --api-key-file "$work/host-key" >"$work/out"
+ok nor_with_a_key test -s "$work/out" -a ! -s "$work/log"
 # A template that begins with the message has no string that ends a reply.
 start --template '{}'
 at /v1/chat/completions '{"temperature":0,"max_tokens":40,"messages":[{"role":"user","content":"Who art thou?"}]}' >/dev/null

@@ -103,7 +103,7 @@ bool cli_order_put(struct cli_order *o, size_t i, char *text, FILE *out)
     o->count = at + 1 > o->count ? at + 1 : o->count;
     for (; ready < o->count && o->text[ready]; ready++) {
         if (o->text[ready] != &nothing)
-            ok &= fputs(o->text[ready], out) >= 0 && fputc('\n', out) >= 0;
+            ok &= fprintf(out, "%s\n", o->text[ready]) >= 0;
         release(o->text[ready]);
     }
     o->count -= ready;

@@ -81,7 +81,7 @@ void cli_watch_open(struct cli_watch *w, const struct cli_common *c, bool text)
 
 static double share_of(double whole, double part)
 {
-    return whole > 0 && part < whole ? part / whole : 1;
+    return part < whole ? part / whole : 1;
 }
 
 // Of a text, by what has been measured, or by the plan while there is nothing to measure.

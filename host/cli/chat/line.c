@@ -30,9 +30,10 @@ static char *edited_line(const char *prompt)
     struct sigaction ours = {.sa_handler = on_signal}, interrupt, terminate;
     sigemptyset(&ours.sa_mask);
     rl_catch_signals = 0;
-    if (tcgetattr(STDIN_FILENO, &before) < 0 || sigaction(SIGINT, &ours, &interrupt) < 0 ||
-        sigaction(SIGTERM, &ours, &terminate) < 0)
+    if (tcgetattr(STDIN_FILENO, &before) < 0)
         return NULL;
+    (void)sigaction(SIGINT, &ours, &interrupt); // as in cli_catch_signals()
+    (void)sigaction(SIGTERM, &ours, &terminate);
     char *line = readline(prompt);
     (void)sigaction(SIGINT, &interrupt, NULL);
     (void)sigaction(SIGTERM, &terminate, NULL);

@@ -350,7 +350,7 @@ int generate_batch(const struct generate_args *args, struct mr_model *model)
         rc = err.status;
     }
     int status = rc < 0 ? cli_fail(&err) : b.failed ? EXIT_INPUT : EXIT_OK;
-    if (rc == 0 && b.failed)
+    if (rc == 0 && b.failed && cli_flush() == 0)
         fprintf(stderr, "millrace: %zu of %zu prompts failed; their lines say why\n", b.failed,
                 b.done);
     cli_lines_close(&b.lines);

@@ -76,6 +76,8 @@ ok eval_begins_clean bash -c "head -1 '$work/shown' | grep -q '^multiple choice 
 for _ in 1 2; do cat "$work/prompt" && echo; done >"$work/prompts"
 on 100 24 "$millrace generate $demo --batch $work/prompts -d $long,units=2 -n 1"
 ok batch_shows_progress has '[01] prompts done, unit [01], [0-9]+ tokens, layer [1-4] of 4, [0-9.]+ (thousand|million) cycles'
+on 100 24 "$millrace generate $demo --batch $work/prompts -d $long -n 1"
+ok batch_of_one_unit_names_none has '[01] prompts done, [0-9]+ tokens, layer [1-4] of 4, [0-9.]+ (thousand|million) cycles'
 ok batch_lines_are_whole test "$(grep -c '^{"line":.*}$' "$work/shown")" = 2
 turn() { sed 's/^/And /' "$work/prompt" && echo; }
 turn >"$work/turn"
@@ -91,38 +93,50 @@ ok trace_shows_progress has '[0-9]+ of 61 tokens, layer [1-4] of 4, .* left'
 ok trace_begins_clean bash -c "head -1 '$work/shown' | grep -q '^$demo: decode at position 60'"
 
 # ---- serve: a line while a unit computes, and the log beside it
-SHELL=/bin/sh TERM=xterm NO_COLOR=1 timeout 600 script -qefc \
-    "stty cols 80 rows 24; echo pid \$\$; exec $millrace serve $demo -d $long --port 0 --log" /dev/null </dev/null >"$work/tty" &
-server=$!
-for _ in $(seq 6000); do
-    grep -q 'serving' "$work/tty" 2>/dev/null || ! kill -0 $server 2>/dev/null && break || sleep 0.1
-done
-url=$(tr -d '\r' <"$work/tty" | grep -o 'http://[0-9.:]*' | head -1)
-layer='^millrace_device_step_layer\{unit="0"\} [1-4]$'
+layer='^millrace_device_step_layer\{unit="[01]"\} [1-4]$'
 line='1 running, 0 waiting, [0-9]+ tokens* in this step, layer [1-4] of 4'
-# The prompt is one step. A machine on which that is over before anybody has looked is asked again.
-for _ in $(seq 50); do
-    rm -f "$work/reply"
-    curl -s "$url/v1/completions" -H 'Content-Type: application/json' \
-        -d "{\"model\": \"demo\", \"prompt\": \"$(tr -d '"\\' <"$work/prompt")\", \"max_tokens\": 2}" >"$work/reply" &
-    client=$!
+# asked DEVICE LINE: a server on a terminal, asked until that has LINE and the metrics of that moment are in $work/metrics.
+asked() {
+    rm -f "$work/tty" "$work/metrics"
+    SHELL=/bin/sh TERM=xterm NO_COLOR=1 timeout 600 script -qefc \
+        "stty cols 80 rows 24; echo pid \$\$; exec $millrace serve $demo -d $1 --port 0 --log" /dev/null </dev/null >"$work/tty" &
+    server=$!
     for _ in $(seq 6000); do
-        curl -s "$url/metrics" >"$work/now"
-        ! grep -qE "$layer" "$work/now" || cp "$work/now" "$work/metrics"
-        { [ -s "$work/metrics" ] && has "$line"; } || [ -s "$work/reply" ] && break || sleep 0.1
+        grep -q 'serving' "$work/tty" 2>/dev/null || ! kill -0 $server 2>/dev/null && break || sleep 0.1
     done
-    wait $client
-    [ -s "$work/metrics" ] && has "$line" && break
-done
+    url=$(tr -d '\r' <"$work/tty" | grep -o 'http://[0-9.:]*' | head -1)
+    # The prompt is one step. A machine on which that is over before anybody has looked is asked again.
+    for _ in $(seq 50); do
+        rm -f "$work/reply"
+        curl -s "$url/v1/completions" -H 'Content-Type: application/json' \
+            -d "{\"model\": \"demo\", \"prompt\": \"$(tr -d '"\\' <"$work/prompt")\", \"max_tokens\": 2}" >"$work/reply" &
+        client=$!
+        for _ in $(seq 6000); do
+            curl -s "$url/metrics" >"$work/now"
+            ! grep -qE "$layer" "$work/now" || cp "$work/now" "$work/metrics"
+            { [ -s "$work/metrics" ] && has "$2"; } || [ -s "$work/reply" ] && break || sleep 0.1
+        done
+        wait $client
+        [ -s "$work/metrics" ] && has "$2" && break
+    done
+}
+ended() { # what it has left on the terminal is in $work/shown
+    kill -INT "$(sed -n 's/^pid \([0-9]*\).*/\1/p' "$work/tty")"
+    wait $server
+    "$work/screen" 80 24 <"$work/tty" >"$work/shown"
+}
+asked "$long" "$line"
 ok serve_metrics_have_the_layer grep -qE "$layer" "$work/metrics"
 ok serve_metrics_have_the_share grep -qE '^millrace_device_step_share\{unit="0"\} (0\.[0-9]+|1\.0+)$' "$work/metrics"
 ok serve_has_answered grep -q '"finish_reason"' "$work/reply"
 curl -s "$url/metrics" >"$work/metrics"
 ok serve_metrics_say_when_nothing_runs grep -qE '^millrace_device_step_seconds\{unit="0"\} 0\.000$' "$work/metrics"
-kill -INT "$(sed -n 's/^pid \([0-9]*\).*/\1/p' "$work/tty")"
-wait $server
-"$work/screen" 80 24 <"$work/tty" >"$work/shown"
+ended
 ok serve_shows_progress has "$line"
+ok serve_of_one_unit_names_none has_no "unit [0-9]"
 ok serve_log_has_whole_lines grep -qxE '/v1/completions 200 [0-9.]+ s' "$work/shown"
 ok serve_leaves_no_progress bash -c "! grep -q layer '$work/shown'"
+asked "$long,units=2" "unit [01]: $line"
+ended
+ok serve_names_the_unit has "unit [01]: $line"
 done_testing

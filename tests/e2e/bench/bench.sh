@@ -33,6 +33,9 @@ same_forward() { diff <(grep '^  forward' "$work/out") <(grep '^  forward' "$wor
 ok part_of_training_alone_is_the_same same_forward
 json_of_training() { "$millrace" bench $learner --train 9,20,3 -d sim:tinyt --json -q >"$work/json" && grep -q '"move_busy": [1-9]' "$work/json"; }
 ok json_of_training_has_the_counters json_of_training
+exits json_of_a_part_of_training 0 '"forward"' bench $learner --train 9 -d sim:tinyt --part forward --json -q
+ok and_of_that_part_only bash -c "! grep -qE '\"(dX|dW|attention|LayerNorm)\"' '$work/out'"
+exits bench_of_training_one_sequence 0 '^training of .*: a micro-batch of 9 tokens in 1 sequence$' bench $learner --train 9 -d sim:tinyt --part forward
 exits bench_of_training_without_cycles 2 "counts no cycles; bench --train needs sim:tinyt" bench $learner --train 20 -d model:tinyt
 exits bench_of_training_without_its_commands 2 'sim:tiny cannot train; sim:tinyt and model:sim can$' bench $learner --train 20 -d sim:tiny
 exits bench_of_training_beyond_the_positions 2 'a sequence of 600; the model has 24' bench $learner --train 600 -d sim:tinyt

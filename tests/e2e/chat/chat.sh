@@ -56,6 +56,8 @@ lines "//And" | chat "${raw[@]}" >"$work/a"
 ok two_slashes_are_text test "$(cat "$work/a")" = "$(sed 's|^/And *||' "$work/b")"
 lines "And the king said" | chat "${raw[@]}" --stop "o, go" --stop "go" >"$work/a"
 ok reply_ends_at_the_first_of_two_stops test "$(head -1 "$work/a")" = "${reply%%o, go*}"
+lines "And the king said" | chat "${raw[@]}" --stop "no such word" --stop "o, go" >"$work/b"
+ok reply_ends_at_the_one_of_two_stops_that_comes cmp "$work/a" "$work/b"
 exits chat_template_without_a_place 2 'needs [{][}] once, where the message goes' chat $demo --template nowhere
 # An interruption while nothing is typed; what stands in an unfinished line is no turn.
 mkfifo "$work/typed"
@@ -130,6 +132,21 @@ keys '\004'
 left
 ok lines_are_edited_on_a_terminal grep -qF "${reply%,*}" "$work/out"
 ok commands_are_listed_on_a_terminal grep -q '^/reset' "$work/out"
+ok tokens_are_counted_on_a_terminal grep -q ' tokens run, ' "$work/out"
+# Half a terminal: where errors go to a file no reply is counted, and where replies do, lines are taken as they come.
+at_terminal -d model: -n 12 "2>$work/err"
+seen 1 '^> '
+keys 'And the king said\n'
+seen 2 '^> '
+keys '\004'
+left
+ok nothing_is_counted_where_errors_go_to_a_file test -z "$(cat "$work/err")" -a "$(grep -c ' tokens run, ' "$work/out")" = 0
+ok and_the_reply_is_there grep -qF "${reply%,*}" "$work/out"
+at_terminal -d model: -n 12 ">$work/a"
+keys 'And the king said\n'
+keys '\004'
+left
+ok replies_to_a_file_are_the_text_only test "$(cat "$work/a")" = "$reply"
 # Ctrl-C ends a reply, not the conversation, each time.
 at_terminal -d sim: -q -n 400 --ignore-eos
 seen 1 '^> '

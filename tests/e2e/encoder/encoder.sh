@@ -143,6 +143,12 @@ ok each_token_has_its_label bash -c "'$millrace' classify '$work/tags' 'the the'
 ok each_token_is_in_json bash -c "'$millrace' classify '$work/tags' 'the the' --json | grep -o '\"token\":\"[^\"]*\"' | cut -d: -f2 | tr -d '\n' | grep -qxF '\"[CLS]\"\"the\"\"the\"\"[SEP]\"'"
 
 ok several_labels_by_their_probability bash -c "'$millrace' classify '$work/labels' 'the mill' --top 9 | awk '{ exit !(NF == 6 && \$1 >= \$3 && \$3 >= \$5 && \$1 + \$3 + \$5 > 0.999) }'"
+# Weights that are all 0 find all labels as likely: they come in their own order, each once.
+cp -r "$work/labels" "$work/no-weights"
+head=$(($(od -An -tu8 -N8 "$work/labels/model.safetensors") + 8))
+head -c $head "$work/labels/model.safetensors" >"$work/no-weights/model.safetensors"
+truncate -s "$(stat -c %s "$work/labels/model.safetensors")" "$work/no-weights/model.safetensors"
+ok labels_of_one_probability_are_in_their_order test "$("$millrace" classify "$work/no-weights" the --top 3)" = '0.3333 no  0.3333 maybe  0.3333 yes'
 ok several_labels_of_each_token bash -c "'$millrace' classify '$work/tags' 'the the' --top 2 | awk 'NF != 5 { bad = 1 } END { exit bad || NR != 4 }'"
 
 # ---- what is in them

@@ -102,6 +102,11 @@ ok batch_with_bad_lines_says_so test $? = 3 -a "$(cat "$work/err")" = "millrace:
 ok bad_lines_have_their_error test "$(sed -n 2p "$work/a")" = '{"line":2,"prompt":"","error":"the prompt is empty; give at least one token"}' \
     -a "$(sed -n 3p "$work/a" | grep -c '"error":"the prompt has .* positions')" = 1
 ok good_lines_beside_bad_ones test "$(grep -c '"text"' "$work/a")" = 2
+model --batch <(echo And) -n 2 --stop ' ' >"$work/a"
+ok text_of_a_batch_may_be_empty grep -q '"text":"","tokens":\[[0-9, ]*\],"prompt_tokens":1,"stop":"stop_string"' "$work/a"
+# Longer than what waits to be written; nobody is sent to lines that are not there.
+model --batch <(head -c 9000 $demo/heldout.txt | tr '\n' ' ') -n 2 >/dev/full 2>"$work/err"
+ok full_disk_ends_a_batch_of_long_lines test "$? $(cat "$work/err")" = "3 millrace: standard output: No space left on device"
 : >"$work/none"
 ok batch_of_nothing model --batch "$work/none"
 exits batch_that_is_not_there 3 'No such file or directory; name a file' generate -m $demo -d model: --batch "$work/no"
@@ -109,6 +114,7 @@ exits batch_that_is_a_directory 3 'Is a directory; name a file' generate -m $dem
 exits batch_and_prompt 2 'exclude each other' generate -m $demo -p x --batch y
 exits batch_with_a_store 2 'no KV store' generate -m $demo --batch y --save-kv z
 exits sequences_without_a_batch 2 'goes with --batch' generate -m $demo -p x --sequences 2
+exits batch_on_too_little_memory 3 'its memory of 0.00 MB is too small' generate -m $demo -d model:,capacity=1K --batch "$work/prompts"
 exits batch_on_no_units 2 'units' generate -m $demo -d model:units=0 --batch "$work/none"
 yes "And the king said" | head -400 >"$work/many"
 model --batch "$work/many" -n 30 --ignore-eos 2>"$work/err" | head -c 40 >/dev/null
