@@ -281,12 +281,13 @@ static void extend(struct mr_plan_run *out, const struct mr_plan_run *a,
 int mr_plan_run(struct mr_plan_run *out, const struct mr_plan_job *job,
                 const struct mr_plan_row *rows, int n, struct mr_error *err)
 {
-    enum { FOLLOWED = 4 }; // layers; from the second on they are alike
+    // Layers; from the second on they are alike. Stages of an encoder's chunks have one each.
+    enum { FOLLOWED = 4 };
     struct mr_program_stage stage = {0};
     if (job->stage)
         stage = *job->stage;
     int layers = job->stage ? stage.last - stage.first : job->model->n_layer;
-    if (layers <= FOLLOWED + 2 || stage.chunks)
+    if (layers <= FOLLOWED + 2)
         return walk(out, job, rows, n, err);
     struct mr_plan_run a, b;
     struct mr_config model = *job->model;

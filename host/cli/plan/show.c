@@ -311,7 +311,7 @@ static void print_area(const struct plan *p)
     if (!c.known && p->fold > 1)
         printf("  logic      not counted for %s with FOLD %d; counts without FOLD are not scaled\n",
                d->chip, p->fold);
-    else if (!c.known && p->g.train && !(d && d->cells == MR_PLAN_GW5A))
+    else if (!c.known && p->g.train && d->cells != MR_PLAN_GW5A) // shown of a board alone
         printf("  logic      not counted for %s with training; counts without it are not scaled\n",
                p->config);
     else if (!c.known)

@@ -8,6 +8,12 @@ demo=models/demo
 "$millrace" pack $demo "$work/demo.mill" -q || echo "# pack failed"
 exits streamed_layers_of_a_plan_are_in_json 0 '"link_bytes": 3916800' plan $demo --config sim --capacity 0.0049 --json
 exits streamed_layers_of_a_training_are_in_json 0 '"streamed": 5' plan $demo --train --config n=2,r=4,t=64,train --capacity 0.03 --json
+cycles() { awk '/^prefill/ { for (i = 1; $i != "cycles,"; i++) c = $i; print c }' "$work/out"; }
+exits plan_of_eight_channels 0 '' plan $demo --config n=8,r=4,t=64 --prefill 64
+eight=$(cycles)
+exits plan_of_as_many_channels_as_there_may_be 0 '' plan $demo --config n=16,r=4,t=64 --prefill 64
+ok twice_the_channels_take_half_the_cycles_and_more test "$((2 * $(cycles)))" -gt "$eight" -a "$(cycles)" -lt "$eight"
+exits plan_of_a_board_at_another_clock 0 'on u50 .*: hbm2, 200 MHz assumed$' plan $demo --board u50 --clock 200
 exits plan_of_another_clock 0 'on sim .*, 150 MHz assumed' plan $demo --config sim --clock 150
 exits plan_of_an_encoder_s_training 3 'cannot be planned or traced yet' plan synthetic:minilm-l6 --train
 ok json_of_plan is_json plan $demo --positions 0,127 --prefill 16 --board u280 --json
@@ -61,6 +67,13 @@ ok plan_has_too_little_memory_then grep -q '^  verdict    does not fit (memory)$
 exits plan_of_an_encoder_without_room 0 "^  streams    not: an encoder's weights stay on the device$" plan synthetic:bert-base --board kv260 --capacity 0.01
 ok plan_has_too_little_memory_for_it grep -q '^  verdict    does not fit (memory)$' "$work/out"
 exits plan_of_streams_without_a_board 0 '^             a link of 12 GB/s: .* %; of 24 GB/s: ' plan synthetic:gptj-6b --capacity 4
+# Layers that stay are neighbours of which one stage is made: together they take what the whole pass takes.
+passes() { awk -v most="$1" '/^decode/ { c = $7 } /^  streams/ { for (i = 1; $i != "cycles"; i++) s = $i } END { exit !(s > 99e6 && s < 1.01 * 99129060 && c >= s && c < most) }' "$work/out"; }
+exits plan_of_few_layers_that_stream 0 '^  streams    5 of 30 layers .* cycles in 11 runs$' plan synthetic:gptj-6b --capacity 5.8
+ok its_stages_take_what_a_pass_takes passes 125e6
+exits plan_of_streams_in_two_passes 0 '^  streams    14 of 30 layers .* cycles in 28 runs$' plan synthetic:gptj-6b --capacity 4 --two-pass
+ok a_second_pass_takes_no_more_of_the_memory passes 150e6
+exits plan_of_streams_without_the_head 0 '^  streams    14 of 30 layers .* cycles in 26 runs$' plan synthetic:gptj-6b --capacity 4 --no-head
 exits plan_of_streams_without_counts 0 'not known \(LUTs and multipliers are not counted, layers stream from the host\)$' plan synthetic:gptj-6b --train --board u50 --config n=4,r=4,t=64,train
 exits plan_of_training_without_room_for_routing 0 ', fits without room for routing$' plan $demo --train --board kv260 --config n=1,r=1,t=32,train
 exits plan_of_training_on_a_board_that_says_no_watts 0 '^  logic      not counted for GW5AST-138C; counts of other' plan $demo --train --board tang-138k --length 32 --config n=1,r=1,t=32,train --steps 5
@@ -81,6 +94,8 @@ ok plan_measures_each_point_near_its_plan awk '/^(decode|prefill)/ { for (i = 1;
 ok plan_draws_what_it_has_measured grep -q 'measured by the device' "$work/measured.svg"
 exits plan_measures_in_json_too 0 '"cycles"' plan --geometry $small --config tiny --positions 3 --measure --json
 ok and_says_nothing_else "$work/json-check" "$work/out"
+exits plan_draws_intensities_below_1 0 '' plan $demo --positions 500 --batch 16 --svg "$work/low.svg"
+ok they_have_a_grid_of_their_own grep -qE 'text-anchor="middle"[^>]*>1/4<' "$work/low.svg"
 exits plan_draws_a_prefill 0 '' plan --geometry $small --config tiny --prefill 4 --svg "$work/prefill.svg"
 exits plan_measures_what_can_be_simulated 2 '--measure needs a --config that can be simulated' plan --geometry $small --config n=1,r=1,t=16 --measure
 exits plan_picture_that_cannot_be_written 3 'none/x.svg: cannot create a file there: No such' plan $demo --svg "$work/none/x.svg"
@@ -99,6 +114,8 @@ point 65116 61200 1041857
 exits plan_of_measured_points_beyond_the_array 3 'array of 4 x 4' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
 point 65116 130233 119808
 exits plan_of_measured_points_beyond_the_memory 3 'more than 1 channel can move' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
+point 65116 300000 119808
+exits plan_of_measured_points_beyond_two_channels 3 'more than 2 channels can move' plan $demo --config sim2 --svg "$work/x.svg" --measured "$work/bench.json"
 point 9007199254740992 61200 1
 exits plan_of_measured_points_far_from_the_roofs 3 'x.svg: .* too far from the roofs' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
 point 65116 61200 119808
@@ -114,6 +131,9 @@ exits plan_of_an_adapter 0 'of an adapter; while it is open, 0.008 GB of streams
 exits plan_of_an_adapter_of_nothing 2 "LoRA's target 'c_attn'" plan $demo --train --lora r=4,targets=c_attn
 exits plan_of_training_without_a_link 0 'link       none: kv260 has no link' plan $demo --train --board kv260
 exits plan_of_training_with_too_large_a_micro_batch 3 'micro-batch of 16384 rows does not fit' plan $demo --train --rows 16384 --config tinyt
+exits plan_of_training_over_a_slow_link 0 '^  binds      link; .*, a link of 0.001 GB/s ' plan $demo --train --link 0.001
+exits plan_of_training_in_too_little_memory_in_json 0 '^    "holds_model": false' plan synthetic:gptj-6b --train --length 256 --board kv260 --json
+ok neither_of_its_memories_fits test "$(sed -n '/"device_memory"/,/"board"/p' "$work/out" | grep -c '"fits": false')" = 2
 exits plan_of_training_without_saying_so 2 "',train' goes with --train" plan $demo --config sim,train
 exits plan_of_rows_without_training 2 'rows goes with --train' plan $demo --rows 64
 exits plan_of_training_at_a_position 2 'train and --positions exclude each other' plan $demo --train --positions 3

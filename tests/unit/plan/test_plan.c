@@ -317,6 +317,9 @@ static void cost_of_what_was_not_counted(void **unused)
     assert_null(two.counted);
     assert_true(two.luts > one.luts && two.luts <= 2 * one.luts);
     assert_true(two.multipliers > one.multipliers && two.multipliers <= 2 * one.multipliers);
+    // The same with the array in its other form is another one.
+    assert_non_null(one.counted);
+    assert_null(mr_plan_area_of(&c->g, false, 1, MR_PLAN_ANY, NULL).counted);
     // Two PEs are 34 multipliers when they share them, and 64 when they do not.
     assert_true(two.array_multipliers == 34.0 * g.r * 4 * g.n / 2);
     assert_true(mr_plan_area_of(&g, false, 1, MR_PLAN_ANY, NULL).array_multipliers ==
@@ -329,6 +332,9 @@ static void cost_of_what_was_not_counted(void **unused)
                         "gw5a");
     assert_string_equal(mr_plan_area_of(&gw5a->g, false, gw5a->fold, MR_PLAN_ANY, NULL).counted,
                         "gw5a");
+    assert_string_equal(mr_plan_area_of(&gw5a->g, false, gw5a->fold, MR_PLAN_ANY, "sim").counted,
+                        "gw5a");
+    assert_false(mr_plan_area_of(&g, false, gw5a->fold, MR_PLAN_ANY, NULL).known);
     assert_false(mr_plan_area_of(&gw5a->g, true, gw5a->fold, MR_PLAN_GW5A, NULL).known);
     assert_false(mr_plan_area_of(&gw5a->g, false, gw5a->fold, MR_PLAN_GW5A, "gw5a").known);
     // Counts without FOLD say nothing of an array with it, nor its count of one without.
@@ -543,15 +549,20 @@ static void dot_beyond_all_axes_is_refused(void **unused)
 
 // ---- measured points ----------------------------------------------------------------------------
 
+static struct mr_plan_measured m[4];
+
 static int read_points(const char *points, int *count, struct mr_error *err)
 {
-    struct mr_plan_measured m[4];
     char json[2000];
     int n = snprintf(json, sizeof json, "{\"points\": [%s]}", points);
     const char *path = files_write("bench.json", json, (size_t)n);
     *err = (struct mr_error){0};
     return mr_plan_measured_read(m, 4, count, path, &mr_config_named("sim")->g, err);
 }
+
+#define PLAIN                                                                                      \
+    "\"cycles\": 9, \"weight_beats\": 1, \"kv_beats\": 1, \"host_beats\": 1, "                     \
+    "\"write_beats\": 1, \"mac_blocks\": 9"
 
 // R x 4N is 16 on sim, and there is one channel.
 #define POINT(cycles, weights, kv, host, written, macs)                                            \
@@ -571,6 +582,10 @@ static void measured_points_are_read(void **unused)
                       &n, &err),
           &err);
     assert_int_equal(n, 2);
+    assert_false(m[0].prefill || m[1].prefill);
+    check(read_points("{\"kind\": \"prefill\", " PLAIN "}, {" PLAIN "}", &n, &err), &err);
+    assert_int_equal(n, 2);
+    assert_true(m[0].prefill && !m[1].prefill);
 }
 
 static void impossible_measured_points_are_refused(void **unused)
@@ -596,6 +611,7 @@ static void impossible_measured_points_are_refused(void **unused)
         {POINT("1000", "1000", "300", "300", "401", "1"), "more than 1 channel can move"},
         {POINT("9", "1", "1", "1", "1", "9") "," POINT("0", "1", "1", "1", "1", "1"), "point 2:"},
         {"{\"cycles\": 0}", "bench.json: point 1:"},
+        {"{\"cycles\": 0}, {" PLAIN "}", "bench.json: point 1:"},
     };
     struct mr_error err;
     int n;
