@@ -14,12 +14,16 @@ deps-coverage:
 coverage: deps deps-xrt deps-mpi deps-coverage
 	@$(MAKE) --no-print-directory -j$(JOBS) $(COVERAGE)/links all view-sim sim-tinyt view-tinyt xrt-tests \
 	  $(BUILD)/serve/check $(BUILD)/serve/load
-	@$(COVERAGE_MAKE) -j$(JOBS) unit-tests
+	@$(COVERAGE_MAKE) -j$(JOBS) unit-tests $(COVERAGE)/counted/test_xrt $(COVERAGE)/counted/test_update
 	@BENCH_COVERAGE=1 $(MAKE) --no-print-directory BUILD=$(COVERAGE) -j$(JOBS) rtl-benches \
 	  $(COVERAGE)/rtl/attn@wide/tb $(COVERAGE)/rtl/quant@v64/tb
 	@bash tests/coverage/rtl.sh $(COVERAGE)
 	@BUILD=$(BUILD) bash tests/coverage/host.sh $(COVERAGE)
 	@bash tests/coverage/report.sh $(COVERAGE)
+# Tests of XRT with the library that counts.
+$(BUILD)/counted/test_%: tests/xrt/test_%.c $(BUILD)/libmillrace-san.a
+	@mkdir -p $(@D)
+	@$(CC) $(ALL_CFLAGS) $(SAN) -Itests -o $@ $< $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
 $(COVERAGE)/links: $(RTL_GEN)
 	@mkdir -p $(COVERAGE)/san
 	@ln -sfn ../gen $(COVERAGE)/gen && ln -sfn ../sim $(COVERAGE)/sim

@@ -18,7 +18,7 @@ for t in "$dir"/unit/test_*; do
     [ ! -x "$t" ] || run "unit-$(basename "$t")" "$t"
 done
 # Leaks are of no interest here, and XRT's shim stops the look for them at a program's end.
-export MILLRACE=$dir/san/millrace BUILD=$build LSAN_OPTIONS=detect_leaks=0
+export MILLRACE=$dir/san/millrace XRT_PROGRAMS=$dir/counted BUILD=$build LSAN_OPTIONS=detect_leaks=0
 for s in tests/e2e/*/*.sh tests/serve/{serve,load}.sh tests/xrt/{generate,errors,library,update}.sh; do
     case $s in # those that make or install programs of their own
         tests/e2e/make/*.sh | tests/e2e/eval/accuracy.sh | tests/e2e/examples/examples.sh) ;;

@@ -44,7 +44,7 @@ stopped_and_interrupted() {
 ok xrt_simulator_that_hangs_and_sigterm stopped_and_interrupted
 two_units() {
     rm -f "$work/out"
-    MILLRACE_XCLBIN=$xrt/millrace-tiny-x2.xclbin XRT_PARTS=killed sim/xrt/run "$xrt/test_xrt" >"$work/out" 2>"$work/err" &
+    MILLRACE_XCLBIN=$xrt/millrace-tiny-x2.xclbin XRT_PARTS=killed sim/xrt/run "$tests/test_xrt" >"$work/out" 2>"$work/err" &
     pid=$!
     for _ in $(seq 3000); do grep -qs 'both units are at work' "$work/out" && break || sleep 0.1; done
     kill -9 "$(emulator)"

@@ -177,6 +177,6 @@ soak() {
     done
 }
 ok "xrt_soak" soak
-again() { XRT_PARTS=soak sim/xrt/run "$xrt/test_xrt" >"$work/again" 2>&1 || { sed 's/^/# /' "$work/again"; return 1; }; grep '^# ' "$work/again"; }
+again() { XRT_PARTS=soak sim/xrt/run "$tests/test_xrt" >"$work/again" 2>&1 || { sed 's/^/# /' "$work/again"; return 1; }; grep '^# ' "$work/again"; }
 [ -z "${TEST_FULL:-}" ] || ok xrt_opened_again_and_again_in_one_process again
 done_testing

@@ -4,6 +4,7 @@
 # another simulator in them, and what a process has left behind.
 build=$(realpath "${BUILD:-build}")
 xrt=$build/xrt
+tests=${XRT_PROGRAMS:-$xrt} # test_xrt and test_update
 export MILLRACE_XCLBIN=$xrt/millrace-tiny.xclbin
 unset XILINX_XRT XRT_INI_PATH EMCONFIG_PATH SDACCEL_EM_RUN_DIR
 demo=(generate -m models/demo -q)

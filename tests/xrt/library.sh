@@ -6,7 +6,7 @@ set -u
 . tests/xrt/lib.sh
 export MILLRACE_XCLBIN_X2=$xrt/millrace-tiny-x2.xclbin
 
-number=$(CMOCKA_MESSAGE_OUTPUT=TAP sim/xrt/run "$xrt/test_xrt" 2>"$work/err" | tee "$work/tap" | grep -c '^\(not \)\?ok [0-9]')
+number=$(CMOCKA_MESSAGE_OUTPUT=TAP sim/xrt/run "$tests/test_xrt" 2>"$work/err" | tee "$work/tap" | grep -c '^\(not \)\?ok [0-9]')
 grep -v '^1\.\.\|^# \(not \)\?ok - ' "$work/tap"
 grep -q '^ok 8 ' "$work/tap" && ! grep -q '^not ok' "$work/tap" || { failed=1; sed 's/^/# /' "$work/err"; }
 
@@ -19,7 +19,7 @@ ours() {
 }
 clean() {
     XRT_PARTS=loop FAST=1 sim/xrt/run valgrind -q --leak-check=full --show-leak-kinds=definite,indirect \
-        --trace-children=no --log-file="$work/vg" "$xrt/test_xrt" >"$work/loop" 2>&1 || { sed 's/^/# /' "$work/loop"; return 1; }
+        --trace-children=no --log-file="$work/vg" "$tests/test_xrt" >"$work/loop" 2>&1 || { sed 's/^/# /' "$work/loop"; return 1; }
     ours "$work/vg" >"$work/ours"
     [ ! -s "$work/ours" ] && return
     head -40 "$work/ours" | sed 's/^/# /'

@@ -10,7 +10,7 @@ export XCLBINS="$xrt/millrace-tiny.xclbin${TEST_FULL:+ $xrt/millrace-sim2.xclbin
 export WITHOUT_TRAINING=$xrt/millrace-tiny.xclbin
 export TRAINING=$xrt/millrace-tinyt.xclbin
 
-number=$(CMOCKA_MESSAGE_OUTPUT=TAP sim/xrt/run "$xrt/test_update" 2>"$work/err" | tee "$work/tap" | grep -c '^\(not \)\?ok [0-9]')
+number=$(CMOCKA_MESSAGE_OUTPUT=TAP sim/xrt/run "$tests/test_update" 2>"$work/err" | tee "$work/tap" | grep -c '^\(not \)\?ok [0-9]')
 grep -v '^1\.\.\|^# \(not \)\?ok - ' "$work/tap"
 grep -q '^ok 5 ' "$work/tap" && ! grep -q '^not ok' "$work/tap" || { failed=1; sed 's/^/# /' "$work/err"; }
 
@@ -90,7 +90,7 @@ bank_kib=4096 ok xrt_no_room_for_the_state with room "xrt:0: no memory of [0-9]*
 # ---- a kernel that never ends ------------------------------------------------------------------------------
 hangs() {
     xclbin hangs 'exec ./millrace-emulator --update-hangs'
-    MILLRACE_XCLBIN=$work/hangs.xclbin XRT_PARTS=hangs sim/xrt/run "$xrt/test_update" >"$work/out" 2>"$work/err" && return
+    MILLRACE_XCLBIN=$work/hangs.xclbin XRT_PARTS=hangs sim/xrt/run "$tests/test_update" >"$work/out" 2>"$work/err" && return
     sed 's/^/# /' "$work/out" "$work/err"
     return 1
 }
