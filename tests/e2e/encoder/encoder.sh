@@ -132,6 +132,8 @@ ok pairs_of_two_files test "$(head -1 "$work/pairs")" = "$(cat "$work/pair")" -a
 echo "the" >>"$work/firsts"
 printf 'the mill\nthe\n' | "$millrace" classify "$work/labels" --pair "the wheel" --json >"$work/pairs"
 ok one_pair_of_all_texts test "$(head -1 "$work/pairs")" = "$(cat "$work/pair")" -a "$(grep -c '"pair":"the wheel"' "$work/pairs")" = 2
+pair_of() { "$millrace" classify "$work/st-labels" "the" --pair "$@" --json | sed 's/.*"labels"//'; }
+ok the_longer_text_of_a_pair_is_cut test "$(pair_of "the the the the" --truncate)" = "$(pair_of "the the")" -a -n "$(pair_of "the the")"
 ok refuses_a_text_without_its_pair refused 3 'seconds has fewer lines' classify "$work/labels" -f "$work/firsts" --pair-file "$work/seconds"
 ok refuses_a_pair_without_its_text refused 3 'firsts has more lines' classify "$work/labels" -f "$work/seconds" --pair-file "$work/firsts"
 ok refuses_one_input_for_texts_and_pairs refused 2 'name a file' classify "$work/labels" --pair-file -
