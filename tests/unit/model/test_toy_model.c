@@ -562,6 +562,10 @@ static void positions_may_be_named(void **state)
                    "n_positions 41: Toy has learned positions (toy.wpe), so the model has 40");
     assert_int_equal(c.n_positions, 40);
     assert_false(mr_config_to_train(&c).learns_labels); // nor are there labels
+    c.arch = &mr_arch_bert;                             // whose classifier may be missing
+    assert_false(mr_config_to_train(&c).learns_labels);
+    c.n_labels = 2;
+    assert_true(mr_config_to_train(&c).learns_labels);
 }
 
 #define LONG_NAME    "a.name.of.one.and.forty.characters.and.no."
