@@ -24,6 +24,9 @@ ok it_goes_on_with_the_same_bytes cmp "$work/a.out/$adapter" "$work/b.out/$adapt
 learn -o "$work/e" --steps 4 --accumulate 2 --lora r=8,alpha=16 --export "$work/e.out" >"$work/log" 2>&1
 learn -o "$work/f" --steps 4 --accumulate 2 --lora r=8,alpha=16 --engines 2 --export "$work/f.out" >"$work/log" 2>&1
 ok engines_change_no_byte cmp "$work/e.out/$adapter" "$work/f.out/$adapter"
+# K of the first block alone: nothing else there wants what attention gives back. B begins as zeros.
+learn -o "$work/k" --steps 1 --lora r=2,targets=k_proj --export "$work/k.out" >"$work/log" 2>&1
+ok keys_of_the_first_block_learn_alone test "$(tail -c 16384 "$work/k.out/$adapter" | head -c 4096 | tail -c 2048 | tr -d '\0' | wc -c)" -gt 1000
 
 rtl=(train $demo --data "$work/text" --lr 3e-3 --sequence 16 --batch 1 --eval-windows 1 --steps 1 -q --lora r=4)
 for d in model:tinyt sim:tinyt,check; do

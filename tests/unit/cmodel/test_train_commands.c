@@ -17,6 +17,7 @@
 #include "train/pass.h"
 #include "train/pass_impl.h"
 #include "unit/check.h"
+#include "unit/files.h"
 #include "unit/toy_model.h"
 
 static uint64_t state = 1;
@@ -144,15 +145,20 @@ static double db(double size, double error)
     return 10 * log10(size / error);
 }
 
+// Only in a row so long can a normalised number be 128 or more: the root of the row's length.
+enum { LONG = 20032 };
+
 // Bits by the processor's floats and long double's integers; the size of its error by double.
 static double norm_row(int n, int count, int exp)
 {
-    static float x[1024], dy[1024], gain[1024], dx[1024], dg[1024];
+    static float x[LONG], dy[LONG], gain[LONG], dx[LONG], dg[LONG];
     struct mr_ln_const c = mr_ln_consts(n, 1e-5f);
     double mean = 0, var = 0, a = 0, b = 0, size = 0, error = 0;
     unsigned ey = 1, eg = 1, ex = 1;
     for (int i = 0; i < count; i++) {
         x[i] = i < n ? some(0) : 0;
+        if (i == 0 && n == LONG)
+            x[i] = 0x1p12F;
         dy[i] = i < n ? some(exp) : 0;
         gain[i] = i < n ? 1 + some(-3) : 0;
         ex = mr_expo(x[i]) > ex ? mr_expo(x[i]) : ex;
@@ -215,6 +221,9 @@ static void layer_norm_backwards(void **unused)
         worst = now < worst ? now : worst;
     }
     printf("# LayerNorm backwards: at least %.1f dB\n", worst);
+    assert_true(worst > 85);
+    worst = norm_row(LONG, LONG, -9);
+    printf("# of a long row: %.1f dB\n", worst);
     assert_true(worst > 85);
     struct mr_ln_const c = mr_ln_consts(32, 1e-5f);
     float x[64] = {0}, dy[64] = {1, 2}, gain[64] = {1, 1}, dx[64];
@@ -482,15 +491,14 @@ static void compare_product(struct device *d)
         }
 }
 
-// `resident` rows against 128 columns.
-static void compare_grad(struct device *d, int resident, int unit, uint32_t limit)
+enum { OUT = 128 };
+
+// `resident` rows against 128 columns, and where the record goes.
+static int run_grad(struct device *d, int resident, int unit, uint32_t limit, uint32_t record,
+                    struct mr_error *err)
 {
-    struct mr_error err = {0};
-    enum { OUT = 128 };
-    static int32_t tiles[32 * OUT];
-    uint32_t record[2], peak = 0, flags = 0;
     struct run r;
-    check(run_begin(&r, d->p, 1, &err), &err);
+    check(run_begin(&r, d->p, 1, err), err);
     (void)run_load_act(&r, d->p->at.gain_turned, KB, 0, KB, 3, resident, run_place(MR_X));
     run_stream_stash(&r, d->p->at.gain_turned, KB, 0, KB, 64, OUT);
     struct mr_command *c = run_add(&r, MR_OP_GRAD, run_place(MR_X), 0);
@@ -501,8 +509,16 @@ static void compare_grad(struct device *d, int resident, int unit, uint32_t limi
     mr_command_set(c, MR_F_GRAD_BEGIN, 1);
     mr_command_set(c, MR_F_GRAD_LIMIT, limit);
     mr_command_set(c, MR_F_GRAD_OFF, 0);
-    mr_command_set(c, MR_F_GRAD_RECORD, 2 * 128);
-    check(run_end(&r), &err);
+    mr_command_set(c, MR_F_GRAD_RECORD, record);
+    return run_end(&r);
+}
+
+static void compare_grad(struct device *d, int resident, int unit, uint32_t limit)
+{
+    struct mr_error err = {0};
+    static int32_t tiles[32 * OUT];
+    uint32_t record[2], peak = 0, flags = 0;
+    check(run_grad(d, resident, unit, limit, 2 * 128, &err), &err);
     check(mr_device_read(d->dev, d->p->mem.grad_addr, tiles, sizeof tiles, &err), &err);
     check(mr_device_read(d->dev, d->p->mem.grad_addr + 2 * 8192, record, sizeof record, &err),
           &err);
@@ -564,12 +580,35 @@ static void commands_have_the_bits(void **unused)
     assert_int_equal(unsetenv("MILLRACE_SIMD"), 0);
 }
 
+static void what_lies_outside_is_refused(void **unused)
+{
+    (void)unused;
+    static struct device d;
+    struct mr_error err = {0};
+    device_open(&d, "model:tinyt", 32);
+    turn_rows(&d);
+    assert_refused(run_grad(&d, 1, -8, INT32_MAX, UINT32_MAX >> 4, &err), MR_ERR_DEVICE, &err,
+                   "address outside its window (code 3) at command 2");
+    compare_grad(&d, 30, -8, INT32_MAX); // and the next run is right
+    assert_refused(mr_device_run(d.dev, UINT64_C(1) << 60, &err), MR_ERR_DEVICE, &err,
+                   "AXI read error (code 4) at command 0, address 0x1000000000000000");
+    device_close(&d);
+}
+
+static void opcodes_have_names(void **unused)
+{
+    (void)unused;
+    assert_string_equal(mr_opcode_name(MR_OP_GRAD), "GRAD");
+    assert_string_equal(mr_opcode_name(0), "?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_of_gradients),      cmocka_unit_test(slopes_of_functions),
         cmocka_unit_test(layer_norm_backwards),   cmocka_unit_test(softmax_backwards),
-        cmocka_unit_test(commands_have_the_bits),
+        cmocka_unit_test(commands_have_the_bits), cmocka_unit_test(what_lies_outside_is_refused),
+        cmocka_unit_test(opcodes_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

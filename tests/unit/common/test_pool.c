@@ -53,6 +53,8 @@ static void workers_by_environment(void **state)
     (void)state;
     assert_int_equal(setenv("MILLRACE_THREADS", "3", 1), 0);
     assert_int_equal(mr_pool_default(), 3);
+    assert_int_equal(setenv("MILLRACE_THREADS", "1000", 1), 0);
+    assert_int_equal(mr_pool_default(), 64);
     assert_int_equal(setenv("MILLRACE_THREADS", "nonsense", 1), 0);
     assert_true(mr_pool_default() >= 1);
     assert_int_equal(unsetenv("MILLRACE_THREADS"), 0);

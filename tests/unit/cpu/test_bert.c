@@ -369,6 +369,8 @@ static void refuses_texts_that_do_not_fit(void **state)
     text.count = 3;
     tokens[2] = 31;
     assert_refused(mr_cpu_encode(cpu, 1, &text, rows, &err), MR_ERR_USAGE, &err, "token 31");
+    tokens[2] = -1;
+    assert_refused(mr_cpu_encode(cpu, 1, &text, rows, &err), MR_ERR_USAGE, &err, "token -1");
     tokens[2] = 30;
     types[1] = 2;
     assert_refused(mr_cpu_encode(cpu, 1, &text, rows, &err), MR_ERR_USAGE, &err, "type 2");

@@ -191,7 +191,7 @@ static void still_works(struct bench *t, const char *name)
 
 // ---- wrong programs and descriptors ------------------------------------------------------------
 
-enum kind { DESC, CMD, INPUT };
+enum kind { DESC, CMD, INPUT, ENDS };
 
 struct edit {
     const char *name;
@@ -279,6 +279,8 @@ static const struct edit edits[] = {
     {"KV window, reading", DESC, 0, 16 + 6, 1, MR_DEVERR_WINDOW, ANY, 1},
     {"first row continues", INPUT, 0, 2, 3, MR_DEVERR_COMMAND, 0, 0},
     {"an end beyond all positions", INPUT, 0, 3, 4097, MR_DEVERR_COMMAND, 0, 0},
+    {"an end in front of a row", ENDS, 0, 0, ROWS - 2, MR_DEVERR_COMMAND, 0, 0},
+    {"rows of a sequence that leave out a position", INPUT, 0, 5, 3, MR_DEVERR_COMMAND, 0, 0},
     {"KV offset of the values", DESC, 0, MR_RUN_KV_V_BEATS, 1u << 30, MR_DEVERR_WINDOW, ANY, 1},
     {"rows of a sequence that lie apart", INPUT, 0, 0, 1u << 30, MR_DEVERR_COMMAND, 0, 1},
 
@@ -299,6 +301,10 @@ static void apply(struct proxy *p, uint32_t *desc, struct mr_command *prog, uint
         break;
     case INPUT:
         input[e->at] = e->value;
+        break;
+    case ENDS: // of all rows
+        for (int i = 0; i < ROWS; i++)
+            input[4 * i + 3] = e->value;
         break;
     default:
         while (p->command < n && mr_command_get(&prog[p->command], MR_F_CMD_OPCODE) != e->opcode)
