@@ -27,7 +27,7 @@ static bool is_yaml(const char *word)
 static bool is_option(const char *name)
 {
     for (const struct cli_option *o = train_table; o->name; o++)
-        if (!o->argument && strncmp(name, o->name, strcspn(name, "=")) == 0)
+        if (strncmp(name, o->name, strcspn(name, "=")) == 0)
             return true;
     return false;
 }

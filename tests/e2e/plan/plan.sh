@@ -98,6 +98,8 @@ exits plan_draws_intensities_below_1 0 '' plan $demo --positions 500 --batch 16 
 ok they_have_a_grid_of_their_own grep -qE 'text-anchor="middle"[^>]*>1/4<' "$work/low.svg"
 exits plan_draws_a_prefill 0 '' plan --geometry $small --config tiny --prefill 4 --svg "$work/prefill.svg"
 exits plan_measures_what_can_be_simulated 2 '--measure needs a --config that can be simulated' plan --geometry $small --config n=1,r=1,t=16 --measure
+mkdir -p "$work/a/b/c" && cp "$millrace" "$work/a/b/c/millrace" # no simulated device lies near
+millrace=$work/a/b/c/millrace exits plan_measures_nothing_without_a_simulator 4 'libmillrace-sim-tiny.so' plan $demo --config tiny --positions 3 --measure --svg "$work/x.svg"
 exits plan_picture_that_cannot_be_written 3 'none/x.svg: cannot create a file there: No such' plan $demo --svg "$work/none/x.svg"
 ln -s /dev/full "$work/full.svg"
 exits plan_picture_on_a_full_disk 3 'cannot be written: No space' plan $demo --svg "$work/full.svg"

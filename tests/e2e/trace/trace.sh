@@ -121,6 +121,10 @@ mkdir "$work/v.gtkw" # the view of "v"
 exits trace_waves_whose_view_cannot_be_written 3 '\-\-fst: .*/v.gtkw: cannot be written: Is a directory' trace $demo -d sim:tiny --fst "$work/v" --from 0 --to 9
 ln -s /dev/full "$work/full" # by a link: a fault here must not remove the device
 exits trace_onto_a_full_disk 3 '\-\-json: .*/full: .*No space left' trace $demo --json "$work/full"
+# The disk is full at the last bytes alone, which only the end writes.
+(ulimit -f $((($(stat -c %s "$work/c.svg") - 1) / 1024)); exits trace_onto_a_disk_that_is_full_at_the_end 3 '\-\-svg: .*/full.svg: .*File too large' trace $demo --to 2000 --svg "$work/full.svg"; exit $failed) || failed=1
+number=$((number + 1))
+ok nothing_is_left_of_it test -z "$(ls "$work" | grep 'full\.svg')"
 ok device_of_a_failed_trace_is_not_removed test -L "$work/full"
 exits trace_on_the_model 2 'no timeline: its cycles are not simulated' trace $demo -d model:
 exits trace_on_the_cpu 2 'no timeline' trace $demo -d cpu: --json "$work/gone.json"
@@ -163,6 +167,7 @@ exits trace_of_more_than_a_chunk 2 '3 tokens are more than the 2' trace $demo --
 exits trace_of_a_text_on_no_device 2 'sim:nothing,view: no such configuration' trace synthetic:minilm-l6,layers=1 --length 3 -d sim:nothing
 exits trace_position_beyond_the_model 2 '512 positions' trace $demo --decode 512
 exits trace_waves_without_a_window 2 '\-\-fst needs' trace $demo --fst "$work/w.fst"
+exits trace_waves_without_a_window_by_a_short_name 2 '\-\-fst needs' trace $demo --fst w
 exits trace_waves_without_an_end 2 '\-\-fst needs' trace $demo --fst "$work/w.fst" --from 5
 exits trace_waves_of_too_much 2 'at most 100000' trace $demo --fst "$work/w.fst" --from 0 --to 100001
 # A copy of the program where no simulated device lies near.

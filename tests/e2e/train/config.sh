@@ -30,6 +30,10 @@ ok the_short_form_gives_the_same_bytes cmp first/state short/state
 run first.yaml -o begun --checkpoint_path first/checkpoint-0
 ok so_does_a_checkpoint_to_begin_with cmp first/checkpoint-4/model.safetensors begun/checkpoint-4/model.safetensors
 
+exits weights_from_scratch_into_no_directory 3 '^millrace: none/x: cannot create a directory beside it: No such file' train first.yaml -o none/x
+run first.yaml -m train -o piped --train_input.data_dir '"-"' --max_steps 4 <text
+ok so_does_a_text_from_standard_input cmp first/checkpoint-4/model.safetensors piped/checkpoint-4/model.safetensors
+
 # ---- keys as options, in the place of those of the file
 run first.yaml -m train -o bare --max_steps 1 --optimizer.weight_decay_rate 0.2 --train_input.shuffle_seed=7
 run first.yaml -m train -o set --max_steps 1 --set optimizer.weight_decay=0.2
@@ -111,9 +115,13 @@ run first.yaml -m eval -o first
 ok eval_is_the_last_of_them test $? = 0 -a "$(cat log)" = "$(tail -1 all_of_them)"
 run second.yaml -m eval -o first --checkpoint_path first/checkpoint-2
 ok eval_of_a_checkpoint test $? = 0 -a "$(cat log)" = "$(sed -n 2p all_of_them)"
-cp -r first/checkpoint-2 elsewhere_
-run second.yaml -m eval -o first --checkpoint_path elsewhere_
+cp -r first/checkpoint-2 two_
+run second.yaml -m eval -o first --checkpoint_path two_
 ok eval_of_one_without_a_number_is_step_0 test $? = 0 -a "$(cat log)" = "$(sed -n '2s/^step 2/step 0/p' all_of_them)"
+exits eval_of_a_checkpoint_into_no_directory 3 '^millrace: none/x: cannot create a directory beside it: No such file' train second.yaml -m eval -o none/x --checkpoint_path two_
+mkdir only && cp -r first/checkpoint-2 only
+run first.yaml -m eval -o only
+ok eval_of_a_checkpoint_without_a_state test $? = 0 -a "$(cat log)" = "$(sed -n 2p all_of_them)"
 run first.yaml -m eval -o first --set eval_input.batch_size=3 --set runconfig.eval_steps=2
 ok eval_steps_are_batches test "$(sed -n 's/.*(\([0-9]*\) tokens, 6 of [0-9]* windows)/\1/p' log)" = 192
 run first.yaml -o first --max_steps 5 -q

@@ -94,7 +94,11 @@ elsewhere=("${words[@]}")
 words=("${from[@]}")
 OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 : \
     -n 1 "$millrace" "${elsewhere[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 >"$work/log" 2>&1
-ok another_model_on_a_rank test $? != 0 -a "$(grep -cF "$(rank 1)$work/else/checkpoint-0: is another model than on rank 0" "$work/log")" = 1
+ok other_weights_on_a_rank test $? != 0 -a "$(grep -cF "$(rank 1)$work/else/checkpoint-0: is another model than on rank 0" "$work/log")" = 1
+
+OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 : \
+    -n 1 "$millrace" "${words[0]}" models/demo "${words[@]:2}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 >"$work/log" 2>&1
+ok another_model_on_a_rank test $? != 0 -a "$(grep -cF "$(rank 1)models/demo: is another model than on rank 0" "$work/log")" = 1
 
 device=(-d model:tinyt,model:nothing)
 learn -o "$work/six" --steps 1 --engines 2 >"$work/log" 2>"$work/err"
@@ -195,6 +199,8 @@ says the_first_error_of_ranks_is_enough 3 'millrace: rank 1 on far: is wrong' \
     "echo 'millrace: rank 1 on far: is wrong'; echo 'millrace: rank 0 on near: is wrong'; $killed exit 3" "${one[@]}"
 says a_line_that_all_say_is_said_once 0 $'millrace: it diverges\nmillrace: the end' \
     "echo 'millrace: it diverges'; echo; echo '[far:1] lost'; echo 'millrace: it diverges'; echo 'millrace: the end'; exit 0" "${one[@]}"
+says a_rank_s_error_behind_another_line 3 $'millrace: it diverges\nmillrace: rank 1 on far: is wrong' \
+    "echo 'millrace: it diverges'; echo 'millrace: rank 1 on far: is wrong'; exit 3" "${one[@]}"
 says lines_that_are_not_known_are_passed_on 4 $'a warning\nrank 0 has something to say\nprocess rank 1 too\n'"[far:1] lost
 millrace: mpirun ended with status 7; $goes_on" "echo 'a warning'; echo 'mpirun: Forwarding signal 10 to job'; echo '[far:1] lost'
     $(banner 'rank 0 has something to say') $(banner 'process rank 1 too') exit 7" "${one[@]}"
@@ -209,6 +215,8 @@ TMPDIR=$work/no says or_finds_one_itself 0 'none' 'echo "${OMPI_MCA_orte_tmpdir_
 says who_keeps_its_standard_error_is_not_waited_for 0 '' "sleep 60 & echo \$! >'$work/sleeper'; exit 0" "${one[@]}"
 kill "$(cat "$work/sleeper")"
 says ctrl_c_without_a_word 130 "millrace: interrupted; $goes_on" 'trap "exit 1" USR1; kill -INT $PPID; while :; do sleep 0.1; done' "${one[@]}"
+says ctrl_c_that_kills_a_rank 130 "millrace: interrupted; $goes_on" \
+    "end() { $killed exit 137; }; "'trap end USR1; kill -INT $PPID; while :; do sleep 0.1; done' "${one[@]}"
 says ctrl_c_twice_where_nothing_ends 130 "millrace: interrupted; $goes_on" \
     'trap "" TERM; trap "kill -INT \$PPID" USR1; kill -INT $PPID; while :; do sleep 0.1; done' "${one[@]}"
 fake=(train tests/e2e/train/config/first.yaml)

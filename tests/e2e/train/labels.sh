@@ -52,6 +52,13 @@ ok the_vocabulary_goes_along cmp "$work/plain/vocab.txt" "$work/tuned/vocab.txt"
 ok an_export_has_its_class grep -qF '"BertForSequenceClassification"' "$work/tuned/config.json"
 train on tuned --steps 1
 ok an_export_begins_a_training test ! -s "$work/on.err"
+"$millrace" data "$work/plain" "$work/films.tsv" -o "$work/three.h5" --text-field sentence --labels no,yes,maybe --sequence 24 >"$work/out"
+exits a_classifier_alone_is_drawn 0 'tuned: has no classifier of 3 labels; it is drawn from --seed 3$' train "$work/tuned" --data "$work/three.h5" -o "$work/three" --steps 1 --seed 3
+encoder tokens BertForTokenClassification "$none,\"id2label\":{\"0\":\"yes\",\"1\":\"no\"}"
+train tagged tokens --steps 1
+ok a_classifier_of_tokens_is_drawn_anew grep -q 'tokens: has no classifier of 2 labels, and no pooler; both are drawn' "$work/tagged.err"
+train untold tokens --steps 1 -q
+ok it_is_not_said_quietly test ! -s "$work/untold.err" -a -s "$work/untold/state"
 
 # ---- a configuration
 cat >"$work/classifier.yaml" <<END
@@ -85,6 +92,7 @@ exits train_encoder_other_held_labels 3 'has other labels than' train "$work/pla
 exits train_encoder_labels_in_another_order 3 "turned.h5: label 0 is 'yes', the model's label 1; make the file" train "$work/labels" --data "$work/turned.h5" $x
 exits train_encoder_other_labels 2 'began with another text than' train "$work/plain" --data "$work/other.h5" -o "$work/first" --steps 5 --batch 4 --accumulate 2 --seed 3
 sed 's/num_labels: 2/num_labels: 3/' "$work/classifier.yaml" >"$work/three.yaml"
+exits train_encoder_of_a_text_among_others 3 'films.tsv: ' train "$work/classifier.yaml" -o "$work/x" --checkpoint_path "$work/plain" --set "train_input.data_dir=[$work/films.tsv, $work/films.h5]"
 exits train_encoder_number_of_labels 3 'num_labels: 3, and .*films.h5 has 2 labels' train "$work/three.yaml" -o "$work/x" --checkpoint_path "$work/plain"
 ok nothing_is_left test ! -e "$work/x"
 done_testing

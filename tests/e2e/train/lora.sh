@@ -62,6 +62,7 @@ ok which_is_gone_afterwards test "$(ls -d "$work"/q* | wc -l)" = 4
 ok the_adapter_names_the_packed_file grep -q "\"base_model_name_or_path\": \"$work/fp4.mill\"" "$work/q.out/adapter_config.json"
 head -c 200000 "$work/fp4.mill" >"$work/short.mill"
 exits a_packed_base_that_is_cut 3 'short.mill' train "$work/short.mill" "${four[@]}" -o "$work/cut" --steps 1
+exits a_packed_base_into_no_directory 3 "$work/no/x: cannot create a directory beside it: No such file" train "$work/fp4.mill" "${four[@]}" -o "$work/no/x" --steps 1
 exits a_packed_base_of_an_export 3 'fp4.mill: has no config.json; give the directory' export "$work/q" "$work/q.merged" --merge
 ok a_refused_one_leaves_nothing test -z "$(ls -d "$work"/cut* "$work"/q.merged* 2>/dev/null)"
 "$millrace" generate "$work/fp4" "And the king" -n 4 -d model: --adapter "$work/q.out" >"$work/out" 2>"$work/err"

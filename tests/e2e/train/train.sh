@@ -175,6 +175,14 @@ learn -o "$work/p2" --steps 6 --svg "$work/other.svg" -q >>"$work/log" 2>&1
 ok points_of_another_training_are_left_out test "$(grep -c '^step ' "$work/other.svg")" = 0
 ok those_of_later_steps_are_left_out test "$(grep -cE '^step [12] ' "$work/odd.svg")/$(grep -cE '^(step|held) 9 ' "$work/odd.svg")" = 2/0
 ok odd_points_do_not_matter test "$(tail -n 1 "$work/odd.svg")" = "</svg>" -a "$(grep -c 'points="[^"]*nan' "$work/odd.svg")" = 0
+learn -o "$work/all" --steps 2 --heldout 0 -q --svg "$work/bare.svg" >"$work/log" 2>&1 # nothing is left to learn
+ok a_picture_without_a_point_is_one_too test "$(tail -n 1 "$work/bare.svg")/$(grep -cE '^(step|held) |nan|inf' "$work/bare.svg")" = "</svg>/0"
+case $millrace in /*) program=$millrace ;; *) program=$PWD/$millrace ;; esac
+cp -r $demo "$work/demo"
+(cd "$work" && "$program" train demo --data text --sequence 32 --batch 2 -o named --steps 1 -q --svg named.svg)
+ok the_picture_names_the_model grep -q '>training of demo, state named<' "$work/named.svg"
+"$millrace" train $demo/ --data "$work/text" --sequence 32 --batch 2 -o "$work/named" --steps 2 -q --svg "$work/named.svg"
+ok also_with_a_slash_behind_it grep -q ">training of $demo/, state " "$work/named.svg"
 exits train_picture_nowhere 3 '^millrace: --svg .*/no/x.svg: No such file or directory; name a file' "${short[@]}" -o "$work/none" --steps 1 --svg "$work/no/x.svg"
 ln -s /dev/full "$work/full.svg"
 exits train_picture_on_a_full_disk 3 'full.svg: .*No space' "${short[@]}" -o "$work/undrawn" --steps 1 -q --svg "$work/full.svg"
@@ -274,6 +282,8 @@ exits train_text_that_is_csv 3 '^millrace: [^ ]*word.csv: is CSV by its name' tr
 exits train_text_that_is_empty 3 'empty.txt: the text is empty' train $demo --data "$work/empty.txt" -o "$work/x" --steps 1
 printf 'in the beginning' >"$work/beginning"
 exits train_text_all_of_it_held_out 2 'beginning: the text is too short: its 4 tokens make 1 window, of which 1' train $demo --data "$work/beginning" -o "$work/x" --steps 1
+printf 'in the beginning<|endoftext|>in the beginning' >"$work/twice"
+exits train_windows_end_with_a_document 2 'twice: .* its 9 tokens make 2 windows, of which 2' train $demo --data "$work/twice" -o "$work/x" --steps 1 --heldout 0.9
 exits train_text_too_short 3 'word: the text is too short: its 1 token makes no window' train $demo --data "$work/word" -o "$work/x" --steps 1
 exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz 1
 exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' train $demo --data "$work/text" -o "$work/x" --steps 1 --sequence 513
