@@ -200,7 +200,7 @@ bool cli_is_encoder(const char *path)
     struct mr_config config;
     enum mr_format format;
     struct stat st;
-    return path && stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || cli_is_packed(path)) &&
+    return stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || cli_is_packed(path)) &&
            mr_plan_model_of(&config, &format, path, NULL) == 0 && mr_arch_of(&config)->encoder;
 }
 

@@ -19,6 +19,9 @@ exits help_that_is_nearly_one 2 "'hlep'; did you mean help;" hlep
 exits option_that_is_nearly_one 2 "'--tempreature' is not known; did you mean --temperature;" generate --tempreature 1
 exits option_by_another_programs_name 2 "'--learning-rate' is not known; give --lr;" train --learning-rate 1e-3
 exits option_that_is_no_choice_here 2 "'--ctx-size' is not known: a text may have all positions of the model" serve models/demo --ctx-size 512
+exits option_that_shares_its_word 2 "option '-Z' is not known" generate --stats -Zq
+exits option_that_is_another_options_value 2 "option '--device' needs a value, and '--stats' is an option" generate -d --stats
+exits value_that_is_no_option 2 "device '--frobnicate' is not known" generate models/demo x -d --frobnicate
 exits help_of_an_unknown_command 2 "no command 'trcae'; did you mean trace;" help trcae
 exits help_of_two_commands 2 "'plan' is one argument too many" help trace plan
 for c in generate chat eval info pack unpack compare bench plan trace selftest devices serve; do
@@ -50,6 +53,10 @@ ok make_help_has_groups test "$(grep -cE '^(Try it|Build|Test|Measure|Install|Pa
 ls Makefile ./*/*.mk ./*/*/*.mk | grep -v "^\./${BUILD:-build}/" | xargs cat >"$work/makefiles"
 ok make_help_has_each_target_once test "$(grep -c '^  ' "$work/out")" = "$(grep -c '^## [a-z0-9-]*:' "$work/makefiles")"
 
+# A day that there is, and one that no calendar has.
+day() { SOURCE_DATE_EPOCH=$1 "$millrace" man info | sed -n '1s/[^"]*"\([^"]*\).*/\1/p'; }
+ok pages_have_the_day_of_their_sources test "$(day 86400) $(day 9223372036854775807)" = "1970-01-02 1970-01-01"
+
 # ---- JSON
 mkdir "$work/adapter" && echo '{}' >"$work/adapter/adapter_config.json"
 "$millrace" pack $demo "$work/demo.mill" -q || echo "# pack failed"
@@ -67,8 +74,11 @@ exits info_shows_a_packed_file 0 '' info tests/fixtures/packed/v1.mill
 ok info_shows_the_version grep -q '88512 bytes), version 1' "$work/out"
 exits info_shows_smoothing 0 '' info "$work/demo.mill"
 ok info_shows_millions_and_smoothing bash -c "grep -q '4.2 million parameters (packed file)' '$work/out' && grep -qxF '  weights mxint8, smoothed; a token reads' '$work/out'"
-exits info_shows_mxfp4 0 '' info synthetic:gptj-6b --format mxfp4 -q
+"$millrace" info synthetic:gptj-6b --format mxfp4 >"$work/out" 2>"$work/err"
+ok info_shows_mxfp4 test $? = 0
+ok random_weights_in_mxfp4_are_announced grep -qx 'millrace: synthetic:gptj-6b: makes about 3.10 GB of random weights' "$work/err"
 ok info_shows_mxfp4_and_gigabytes bash -c "grep -qxF '  weights mxfp4 (head mxint8); a token reads' '$work/out' && grep -qE ' weights +[0-9]\.[0-9] GB ' '$work/out'"
+exits mxfp4_is_in_json 0 '"format": "mxfp4"' info "$work/fp4.mill" --json
 exits info_refuses_adapters_by_name 3 'LoRA' info "$work/adapter"
 ok json_of_devices is_json devices --json
 ok json_of_generate is_json generate -m "$work/demo.mill" -d model: -p "And the king" -n 4 --json
@@ -113,9 +123,15 @@ ok json_of_devices_has_reasons test "$(grep -c '"reason"' "$work/out2")" = "$(gr
 ok one_channel_is_singular grep -q '^model:tiny .* 1 channel, ' "$work/out"
 "$millrace" info "$work/demo.mill" --json >"$work/out"
 ok packed_file_says_whether_it_was_calibrated grep -q '"calibrated": false' "$work/out"
+"$millrace" pack tests/fixtures/torch/bf16-sharded "$work/calibrated.mill" --calibrate self -q
+exits info_shows_calibration 0 '^  weights mxint8, smoothed, calibrated; a token reads$' info "$work/calibrated.mill"
 exits selftest_passes_on_the_model 0 '' selftest -d model:wide
 exits selftest_says_how_many_steps_passed 0 '^model:wide passed 5 of 5 steps$' selftest -d model:wide
 exits selftest_names_the_default_configuration 0 '^model:sim passed 5 of 5 steps$' selftest -d model:
+exits selftest_ends_where_a_device_is_too_small 3 'its memory of 0.00 MB is too small' selftest -d model:,capacity=1K
+ok and_runs_one_step_only test "$(cat "$work/out" | sed 's/  [0-9.]* s$//')" = 'decode token by token          failed'
+exits json_of_a_selftest_that_fails 3 '^  "ok": false,$' selftest -d model:,capacity=1K --json
+ok which_is_json_too "$work/json-check" "$work/out"
 TMPDIR='' exits selftest_with_an_empty_tmpdir 0 '^sim:sim passed 5 of 5 steps$' selftest -d sim:
 printf x >"$work/letter"
 exits one_token_is_singular 0 '^model:tiny against cpu: on 1 token \(' compare $demo --file "$work/letter" -d model:tiny --tokens 9
@@ -178,6 +194,7 @@ exits directory_without_a_config 3 'nothing: has no config.json; give the direct
 [ -e /dev/millrace0 ] || exits device_has_its_name_in_errors 4 '^millrace: pci:0: ' generate $demo x -d pci:
 exits model_that_does_not_exist 3 'no-such-model: No such file or directory; give a' generate -m no-such-model -d model: -p x
 exits file_that_is_no_model 3 'not a packed model' info Makefile
+exits file_of_one_byte 3 'letter: is not a packed model' info "$work/letter"
 exits unknown_device 2 "device 'gpu:0' is not known; 'millrace devices'" generate -m $demo -d gpu:0 -p x
 exits device_that_is_nearly_one 2 "device 'modle:tiny' is not known; did you mean model:;" generate $demo x -d modle:tiny
 exits device_without_its_colon 2 "device 'sim' is not known; did you mean sim:;" chat $demo -d sim
@@ -285,6 +302,8 @@ done
 exits selftest_of_an_absent_device 4 "xrt:0: name the xclbin" selftest -d xrt:0
 exits selftest_of_an_absent_device_in_json 4 '"error": "xrt:0: name the xclbin' selftest -d xrt:0 --json
 ok selftest_of_an_absent_device_is_json "$work/json-check" "$work/out"
+room=$work$(printf '/.%.0s' $(seq $(((4095 - 25 - ${#work}) / 2)))) # for a directory, not for a file in it
+TMPDIR=$room exits selftest_with_too_long_a_tmpdir 3 'millrace: ' selftest -d model:tiny
 TMPDIR=$work/none exits selftest_without_room_for_its_model 3 'cannot make a directory: No such file or directory; set TMPDIR' selftest -d model:tiny
 ok and_no_step_of_it_is_shown test ! -s "$work/out"
 exits option_without_a_name 2 "option '--' is not known;" plan --=3

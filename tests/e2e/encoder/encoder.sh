@@ -58,6 +58,11 @@ cp "$work/st/sentence_bert_config.json" "$work/st-labels"
 row st "the" >"$work/st-row"
 row plain "the" --pooling cls >"$work/cls-row"
 ok the_directory_says_how_rows_become_one cmp "$work/st-row" "$work/cls-row"
+row st "the" --pooling mean >"$work/st-mean"
+row plain "the" >"$work/mean-row"
+ok unless_an_option_does cmp "$work/st-mean" "$work/mean-row"
+TERM=xterm timeout 600 script -qec "$millrace embed $work/plain" /dev/null </dev/null >"$work/out"
+ok no_text_is_awaited_of_a_terminal test $? = 2 -a "$(grep -c 'the text is missing' "$work/out")" = 1
 ok json_has_tokens_and_numbers bash -c "'$millrace' embed '$work/plain' the --json | grep -qE '^\{\"text\":\"the\",\"tokens\":3,\"embedding\":\[-?[0-9.e-]+(,-?[0-9.e-]+){19}\]\}$'"
 yes the | head -n 300 | "$millrace" embed "$work/plain" --json >/dev/full 2>"$work/err"
 ok json_on_a_full_disk_is_one_message test $? = 3 -a "$(cat "$work/err")" = 'millrace: standard output: No space left on device'
@@ -163,6 +168,9 @@ ok info_of_one_label bash -c "'$millrace' info '$work/single' | grep -qxF '  cla
 ok info_of_many_labels bash -c "'$millrace' info '$work/ten' | grep -qxF '  classify   10 labels a token: a, b, c, d, e, f, g, h, ...'"
 ok info_of_pooling bash -c "'$millrace' info '$work/st' | grep -qxF '  embed      pooling cls' && '$millrace' info '$work/plain' | grep -qxF '  embed      pooling mean'"
 ok info_of_masked_words bash -c "'$millrace' info '$work/words' | grep -q '^  fill-mask '"
+exits info_of_thousands_of_parameters 0 '^.*/plain: BERT, an encoder, [0-9.]+ thousand parameters without heads \(safetensors\)$' info "$work/plain"
+cp -r "$work/plain" "$work/cut" && truncate -s 100 "$work/cut/model.safetensors"
+ok info_of_weights_that_are_cut_off refused 3 'cut/model.safetensors' info "$work/cut"
 ok info_of_labels_of_tokens bash -c "'$millrace' info '$work/tags' --json | grep -q '\"labels_tokens\": *true'"
 
 # ---- packed files

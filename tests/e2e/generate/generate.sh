@@ -22,6 +22,27 @@ exits prompt_as_argument_and_option 2 "'x' is one argument too many" generate -m
 model "And the king said" -n 12 --no-echo >"$work/a"
 ok no_echo_prints_what_is_new test "And the king said$(cat "$work/a")" = "$(cat "$work/want")"
 
+# An interruption while it is awaited. Before the file is open nobody writes to it; then it ends behind the signal.
+mkfifo "$work/typed"
+for words in none "And the king"; do
+    rm -f "$work/err"
+    "$millrace" generate $demo -d model: -f "$work/typed" >"$work/a" 2>"$work/err" &
+    pid=$!
+    if [ "$words" = none ]; then
+        # Once it catches signals, which bit 1 says, and waits.
+        until [ "$(grep -cE '^Name:\s+millrace$|^State:\s+S|^SigCgt:.*[2367abef]$' /proc/$pid/status)" = 3 ]; do kill -0 $pid || break; done 2>/dev/null
+        kill -INT $pid
+        while kill -0 $pid 2>/dev/null; do : <>"$work/typed"; done # where it came to open the file after the signal
+    else
+        exec 7>"$work/typed"
+        printf '%s' "$words" >&7
+        kill -INT $pid
+        exec 7>&-
+    fi
+    wait $pid
+    ok "interrupted_while_reading_$words" test $? = 130 -a "$(cat "$work/err")" = "millrace: interrupted"
+done
+
 # ---- what ends it
 text=$(cat "$work/want")
 model "And the king said" -n 12 --stop ", Go" >"$work/a"
@@ -116,6 +137,7 @@ exits batch_with_a_store 2 'no KV store' generate -m $demo --batch y --save-kv z
 exits sequences_without_a_batch 2 'goes with --batch' generate -m $demo -p x --sequences 2
 exits batch_on_too_little_memory 3 'its memory of 0.00 MB is too small' generate -m $demo -d model:,capacity=1K --batch "$work/prompts"
 exits batch_on_no_units 2 'units' generate -m $demo -d model:units=0 --batch "$work/none"
+exits prompts_on_no_units 2 'units' generate -m $demo -d model:units=0 --batch "$work/prompts"
 yes "And the king said" | head -400 >"$work/many"
 model --batch "$work/many" -n 30 --ignore-eos 2>"$work/err" | head -c 40 >/dev/null
 ok closed_pipe_ends_a_batch test "${PIPESTATUS[0]}" = 141 -a ! -s "$work/err"
@@ -169,6 +191,8 @@ on_terminal "$millrace generate $demo -d model: -n 2"
 ok typed_prompt_is_asked_for grep -q 'type the prompt; Ctrl-D' "$work/out"
 on_terminal "$millrace generate $demo -d model: -n 2 -f $work/prompts"
 ok prompt_from_a_file_is_not_asked_for bash -c "! grep -q 'type the prompt' '$work/out'"
+on_terminal "$millrace generate $demo -d model: -n 2 -q"
+ok typed_prompt_is_not_asked_for_with_q test "$(grep -c 'type the prompt' "$work/out")$(grep -c 'the prompt is empty' "$work/out")" = 01
 head -c 3000 $demo/heldout.txt >"$work/too-long"
 on_terminal "NO_COLOR=1 $millrace generate $demo -d model: -n 2 -q -f $work/too-long"
 ok prompt_that_does_not_fit_is_not_shown bash -c \

@@ -47,6 +47,7 @@ rate=1e-2 train more plain --steps 40 --heldout 0 --export "$work/learnt"
 "$millrace" classify "$work/learnt" 'the good film 3 is nice' >"$work/out"
 ok it_has_learnt grep -qE '^0\.[0-9]+ yes$' "$work/out"
 ok a_state_is_exported "$millrace" export "$work/first" "$work/again" -q
+ok an_export_in_json test "$("$millrace" export "$work/first" "$work/in-json" --json | tr -d ' \n')" = "{\"directory\":\"$work/in-json\",\"step\":4,\"format\":\"f32\"}"
 ok exports_are_the_same cmp "$work/tuned/model.safetensors" "$work/again/model.safetensors"
 ok the_vocabulary_goes_along cmp "$work/plain/vocab.txt" "$work/tuned/vocab.txt"
 ok an_export_has_its_class grep -qF '"BertForSequenceClassification"' "$work/tuned/config.json"

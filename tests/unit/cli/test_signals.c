@@ -38,8 +38,54 @@ static void signals_at_once_are_one(void **unused)
     assert_int_equal(status, 0);
 }
 
+// The second ends it at once: where nothing hears of the first, the third.
+static void a_second_signal_ends_the_program(void **unused)
+{
+    (void)unused;
+    static const struct {
+        bool waits;
+        int ends;
+    } cases[] = {{false, 2}, {true, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int times = 1; times <= cases[i].ends; times++) {
+            pid_t pid = fork();
+            if (pid == 0) {
+                cli_catch_signals();
+                cli_interrupt_waits(cases[i].waits);
+                for (int k = 0; k < times; k++) {
+                    (void)raise(SIGINT);
+                    (void)usleep(150000); // what is told within 100 ms is told once
+                }
+                _exit(cli_interrupted() == SIGINT ? 0 : 1);
+            }
+            int status = -1;
+            assert_int_equal(waitpid(pid, &status, 0), pid);
+            assert_int_equal(WEXITSTATUS(status), times == cases[i].ends ? 130 : 0);
+        }
+}
+
+static void hangup_is_an_interrupt_but_under_nohup(void **unused)
+{
+    (void)unused;
+    for (int ignored = 0; ignored < 2; ignored++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            (void)signal(SIGHUP, ignored ? SIG_IGN : SIG_DFL);
+            cli_catch_hangup();
+            (void)raise(SIGHUP);
+            _exit(cli_interrupted());
+        }
+        int status = -1;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), ignored ? 0 : SIGHUP);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(signals_at_once_are_one)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(signals_at_once_are_one),
+                                       cmocka_unit_test(a_second_signal_ends_the_program),
+                                       cmocka_unit_test(hangup_is_an_interrupt_but_under_nohup)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

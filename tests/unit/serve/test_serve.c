@@ -435,6 +435,7 @@ static void every_path_answers(void **state)
         {"/v1/models", "", 200, "\"id\":\"tiny\""},
         {"/nothing", "", 404, "nothing here"},
         {"/nothing", "{}", 404, "nothing here"},
+        {"/v1/completions", TEXT(",\"model\":7"), 400, "'model' must be a string"},
         {"/v1/completions",
          TEXT(",\"echo\":false,\"stream\":false,\"stop\":null,\"user\":\"u\",\"best_of\":1"), 200,
          "\"completion_tokens\":1,"},
@@ -487,6 +488,8 @@ static void every_path_answers(void **state)
          "\"prompt_tokens\":38,"},
         {"/v1/chat/completions", CHAT(",\"top_logprobs\":0", USER("\"a\"")), 200,
          "\"logprobs\":null"},
+        {"/v1/chat/completions", CHAT(",\"logprobs\":true,\"top_logprobs\":0", USER("\"a\"")), 200,
+         "\"top_logprobs\":[]"},
         {"/v1/chat/completions", CHAT(",\"logprobs\":false,\"top_logprobs\":2", USER("\"a\"")), 400,
          "'top_logprobs' needs 'logprobs': true"},
         {"/v1/chat/completions", CHAT("", ""), 400, "'messages' is empty"},
@@ -730,7 +733,7 @@ static void addresses_of_this_machine(void **state)
         {"127.0.0.1", "::1", true},         {"127.255.1.2", "::1", true},
         {"128.0.0.1", "::2", false},        {"0.0.0.0", "::", false},
         {"10.0.0.1", "2001:db8::1", false}, {"1.0.0.127", "0:0:1::1", false},
-        {"126.0.0.1", "0:1::1", false},
+        {"126.0.0.1", "0:1::1", false},     {"11.0.0.127", "::1:0:0:1", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sockaddr_in four = {.sin_family = AF_INET};
