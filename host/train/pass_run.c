@@ -103,7 +103,7 @@ struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned 
     run_time(r);
     r->p->filler.fill(r, queue, needs(&r->time, reads, writes));
     r->stream = stream;
-    if (queue == MR_QUEUE_ARRAY && mr_command_get(&stream, MR_F_CMD_OPCODE)) {
+    if (queue == MR_QUEUE_ARRAY) { // each of its commands has a stream
         (void)append(r, &stream);
         r->stream = (struct mr_command){{0}};
     }
