@@ -138,7 +138,7 @@ static int do_pm_load(struct mr_machine *m, const uint32_t *cmd)
             memset(pm_at(m, i), 0, 2 * (size_t)wbeats);
             continue;
         }
-        const uint8_t *p = kv_window(m, pos % m->g.n, kv_offset(m, row, layer, 2, pos, wbeats),
+        const uint8_t *p = kv_window(m, pos % m->g.n, pm_offset(m, row, layer, pos, wbeats),
                                      (uint64_t)scale_beats(wbeats), false);
         if (!p)
             return MR_ERR_DEVICE;
@@ -168,7 +168,7 @@ static int do_store_kv(struct mr_machine *m, const uint32_t *cmd)
         memcpy(p + (size_t)sb * BEAT, q, (size_t)wbeats * BEAT);
         if (!is_v)
             continue;
-        p = kv_window(m, c, kv_offset(m, row, layer, 2, row->pos, wbeats), (uint64_t)sb, true);
+        p = kv_window(m, c, pm_offset(m, row, layer, row->pos, wbeats), (uint64_t)sb, true);
         if (!p)
             return MR_ERR_DEVICE;
         memset(p, 0, (size_t)sb * BEAT);

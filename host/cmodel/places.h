@@ -40,18 +40,27 @@ static inline int scale_beats(int wbeats)
     return (2 * wbeats + 63) / 64;
 }
 
-// Offset of a K (part 0) or V (1) record or prefix maximum (2) of position pos, in the channel of
-// pos.
-static inline uint64_t kv_offset(const struct mr_machine *m, const struct row *row, int layer,
-                                 int part, int pos, int wbeats)
+// Offset of a record of `beats` of position pos, in the channel of pos; those of position 0 are
+// `part` behind the layer's begin.
+static inline uint64_t row_offset(const struct mr_machine *m, const struct row *row, int layer,
+                                  uint64_t part, int pos, int beats)
 {
-    uint64_t off = row->kv_off + (uint64_t)layer * m->desc[MR_RUN_KV_LAYER_BEATS];
-    uint64_t i = (uint64_t)(pos / m->g.n);
-    if (part == 2)
-        return off + m->desc[MR_RUN_KV_PM_BEATS] + i * (uint64_t)scale_beats(wbeats);
-    if (part == 1)
-        off += m->desc[MR_RUN_KV_V_BEATS];
-    return off + i * (uint64_t)(scale_beats(wbeats) + wbeats);
+    return row->kv_off + (uint64_t)layer * m->desc[MR_RUN_KV_LAYER_BEATS] + part +
+           (uint64_t)(pos / m->g.n) * (uint64_t)beats;
+}
+
+static inline uint64_t kv_offset(const struct mr_machine *m, const struct row *row, int layer,
+                                 bool is_v, int pos, int wbeats)
+{
+    return row_offset(m, row, layer, is_v ? m->desc[MR_RUN_KV_V_BEATS] : 0, pos,
+                      scale_beats(wbeats) + wbeats);
+}
+
+// Of the prefix maximum.
+static inline uint64_t pm_offset(const struct mr_machine *m, const struct row *row, int layer,
+                                 int pos, int wbeats)
+{
+    return row_offset(m, row, layer, m->desc[MR_RUN_KV_PM_BEATS], pos, scale_beats(wbeats));
 }
 
 // ---- quantising into on-chip memory -------------------------------------------------------------
