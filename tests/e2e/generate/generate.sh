@@ -32,7 +32,8 @@ for words in none "And the king"; do
         # Once it catches signals, which bit 1 says, and waits.
         until [ "$(grep -cE '^Name:\s+millrace$|^State:\s+S|^SigCgt:.*[2367abef]$' /proc/$pid/status)" = 3 ]; do kill -0 $pid || break; done 2>/dev/null
         kill -INT $pid
-        while kill -0 $pid 2>/dev/null; do : <>"$work/typed"; done # where it came to open the file after the signal
+        # Where it came to open the file only after the signal it needs somebody who writes.
+        while kill -0 $pid 2>/dev/null; do sleep 0.1 && : <>"$work/typed"; done
     else
         exec 7>"$work/typed"
         printf '%s' "$words" >&7

@@ -69,6 +69,7 @@ ok a_refused_one_leaves_nothing test -z "$(ls -d "$work"/cut* "$work"/q.merged* 
 ok and_generates_with_it test $? = 0 -a -s "$work/out"
 
 # ---- what is refused
+exits lora_of_no_model 3 'nowhere: No such file or directory; give a Hugging Face' train nowhere --data $demo/heldout.txt -o "$work/no" --steps 1 --lora r=2
 exits lora_of_no_rank 2 "lora: r=0 is not a number from 1 to 512$" "${short[@]}" -o "$work/no" --steps 1 --lora r=0
 exits lora_of_a_negative_alpha 2 "lora: alpha=-1 is not a number from 1e-06 to 1e\+06$" "${short[@]}" -o "$work/no" --steps 1 --lora alpha=-1
 exits lora_of_half_a_rank 2 "r=2.5 is no whole number" "${short[@]}" -o "$work/no" --steps 1 --lora r=2.5
