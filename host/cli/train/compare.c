@@ -107,7 +107,7 @@ static int compare(const struct train_args *a, const struct fingerprint *own,
         which = own->data != first->data ? a->t.train.data : a->t.held[0].data;
     }
     return what ? mr_fail(err, MR_ERR_FIT, "%s: is %s than on rank 0 (%s); give all ranks the same",
-                          which ? which : "the held-out data", what, first->host)
+                          which, what, first->host)
                 : 0;
 }
 

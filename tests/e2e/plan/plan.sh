@@ -134,6 +134,7 @@ exits plan_of_an_adapter_of_nothing 2 "LoRA's target 'c_attn'" plan $demo --trai
 exits plan_of_training_without_a_link 0 'link       none: kv260 has no link' plan $demo --train --board kv260
 exits plan_of_training_with_too_large_a_micro_batch 3 'micro-batch of 16384 rows does not fit' plan $demo --train --rows 16384 --config tinyt
 exits plan_of_training_over_a_slow_link 0 '^  binds      link; .*, a link of 0.001 GB/s ' plan $demo --train --link 0.001
+exits plan_of_training_that_waits_for_memory 0 '^  binds      memory; memory busy 9[5-9]\.' plan synthetic:gptj-6b --train --length 16 --config n=1,r=32,t=32,train --clock 1500
 exits plan_of_training_in_too_little_memory_in_json 0 '^    "holds_model": false' plan synthetic:gptj-6b --train --length 256 --board kv260 --json
 ok neither_of_its_memories_fits test "$(sed -n '/"device_memory"/,/"board"/p' "$work/out" | grep -c '"fits": false')" = 2
 exits plan_of_training_without_saying_so 2 "',train' goes with --train" plan $demo --config sim,train

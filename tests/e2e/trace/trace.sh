@@ -110,6 +110,7 @@ ok layer_of_training_adds_up "$work/check" "$work/m.json" train
 ok layer_of_training_is_no_other test -z "$(grep '"layer":0' "$work/m.json")" -a -n "$(grep '"layer":1' "$work/m.json")"
 exits trace_of_a_window_of_training 0 '' trace $learner --train 20,9 -d sim:tinyt --from 1000 --to 9000 --json "$work/m.json"
 ok window_of_training_is_cut "$work/check" "$work/m.json"
+exits trace_of_training_before_anything_waits 0 '^  the idle array waits for nothing$' trace $learner --train 20,9 -d sim:tinyt --from 0 --to 1
 exits trace_of_training_behind_its_end 2 'begins at cycle 900000000, but the programs' trace $learner --train 20 -d sim:tinyt --from 900000000
 
 # ---- refusals ------------------------------------------------------------------------------------

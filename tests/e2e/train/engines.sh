@@ -86,6 +86,9 @@ cp "${build:-build}/libmillrace-mpi.so" "$work/newer"
 other another_version_on_a_rank "is millrace ${version%?}9, and rank 0 on $(hostname) is $version; install the same one" "$work/newer/millrace"
 other another_setting_on_a_rank "seed is 5, and 0 on rank 0 ($(hostname)); give all ranks the same" "$millrace" --seed 5
 other another_evaluation_on_a_rank 'eval-windows is 3, and 256 on rank 0' "$millrace" --eval-windows 3
+OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 --heldout-data "$work/text" : \
+    -n 1 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 --heldout-data "$work/other" >"$work/log" 2>&1
+ok other_held_out_data_on_a_rank test $? != 0 -a "$(grep -cF "$(rank 1)$work/other: is other data than on rank 0" "$work/log")" = 1
 "$millrace" train tests/e2e/train/config/first.yaml -m train -o "$work/else" --set "train_input.data_dir=$work/text" \
     --set runconfig.seed=9 --max_steps 1 >"$work/log" 2>&1
 from=("${words[@]}")

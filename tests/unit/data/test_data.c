@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "cli/data/train_data.h"
 #include "data/examples.h"
 #include "data/records.h"
 #include "pack/hash.h"
@@ -541,6 +542,16 @@ static void other_files_are_read_or_refused(void **unused)
         mr_examples_close(&e);
     }
     refuse_file(6, MR_ERR_FIT, "row 0: token 6 is not one of the model's 6");
+    // It does not say whose tokens they are: any model that has them learns from it.
+    const struct mr_load_options described = {.describe = true};
+    const char *const paths[] = {path};
+    struct mr_model *model;
+    struct train_data d;
+    check(mr_model_load(&model, "synthetic:gpt2,layers=1,vocab=50", &described, &err), &err);
+    check(train_data_open(&d, model, paths, 1, 0, 0, &err), &err);
+    assert_true(d.learnt == 1 && d.held_out == 0 && !d.full);
+    train_data_free(&d);
+    mr_model_close(model);
     static const struct {
         int part;
         int64_t is;
