@@ -32,10 +32,10 @@ size_t eval_rstrip(const char *text, size_t size)
 
 static int check(const struct mr_model_info *info, const struct eval_pair *p, struct mr_error *err)
 {
-    size_t continuation = p->count > p->first ? p->count - p->first : 0;
-    if (continuation == 0)
+    if (p->count <= p->first)
         return mr_fail(err, MR_ERR_USAGE,
                        "the continuation has no tokens of its own behind the context");
+    size_t continuation = p->count - p->first;
     if (continuation > (size_t)info->n_positions)
         return mr_fail(err, MR_ERR_FIT,
                        "the continuation has %zu tokens, the model has %d positions", continuation,
