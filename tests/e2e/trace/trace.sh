@@ -122,7 +122,7 @@ mkdir "$work/v.gtkw" # the view of "v"
 exits trace_waves_whose_view_cannot_be_written 3 '\-\-fst: .*/v.gtkw: cannot be written: Is a directory' trace $demo -d sim:tiny --fst "$work/v" --from 0 --to 9
 ln -s /dev/full "$work/full" # by a link: a fault here must not remove the device
 exits trace_onto_a_full_disk 3 '\-\-json: .*/full: .*No space left' trace $demo --json "$work/full"
-# The disk is full at the last bytes alone, which only the end writes.
+# The disk is full at the last bytes alone, which wait until the picture ends.
 (ulimit -f $((($(stat -c %s "$work/c.svg") - 1) / 1024)); exits trace_onto_a_disk_that_is_full_at_the_end 3 '\-\-svg: .*/full.svg: .*File too large' trace $demo --to 2000 --svg "$work/full.svg"; exit $failed) || failed=1
 number=$((number + 1))
 ok nothing_is_left_of_it test -z "$(ls "$work" | grep 'full\.svg')"
