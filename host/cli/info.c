@@ -114,21 +114,42 @@ static int encoder_json(const struct mr_encoder *encoder, const struct mr_encode
         labels, "labels_tokens", i->by_token, "stream_bytes", (json_int_t)i->stream_bytes));
 }
 
-static void print_encoder(const char *path, const struct mr_encoder *encoder,
-                          const struct mr_encoder_info *i)
+// A synthetic one: no checkpoint says anything of tokens, labels or how rows become one.
+static struct mr_encoder_info drawn_encoder(const struct mr_model_info *i)
 {
+    return (struct mr_encoder_info){
+        .kind = i->kind,
+        .architecture = i->architecture,
+        .parameters = i->parameters,
+        .vocab_size = i->vocab_size,
+        .n_positions = i->n_positions,
+        .n_embd = i->n_embd,
+        .n_layer = i->n_layer,
+        .n_head = i->n_head,
+        .n_inner = i->n_inner,
+        .max_tokens = i->n_positions,
+        .pooling = MR_POOLING_MEAN,
+        .stream_bytes = i->stream_bytes,
+    };
+}
+
+static void print_encoder(const char *path, const struct mr_encoder *encoder,
+                          const struct mr_encoder_info *i, enum mr_weight_format format)
+{
+    bool drawn = i->kind == MR_KIND_SYNTHETIC;
     bool small = i->parameters < 1000000;
     printf("%s: %s, an encoder, %.1f %s parameters without heads (%s)\n", path, i->architecture,
            (double)i->parameters / (small ? 1e3 : 1e6), small ? "thousand" : "million",
            kind_name(i->kind, false));
     printf("  layers %d, n_embd %d, heads %d, n_inner %d\n", i->n_layer, i->n_embd, i->n_head,
            i->n_inner);
-    printf("  vocabulary %d, positions %d, texts of at most %d tokens\n", i->vocab_size,
-           i->n_positions, i->max_tokens);
+    printf("  vocabulary %d%s, positions %d, texts of at most %d tokens\n", i->vocab_size,
+           drawn ? " (no tokenizer)" : "", i->n_positions, i->max_tokens);
     if (i->kind == MR_KIND_PACKED)
         print_line("file", i->file_bytes,
                    i->calibrated ? ", version 1, calibrated" : ", version 1");
-    printf("  embed      pooling %s\n", pooling_name(i));
+    if (!drawn)
+        printf("  embed      pooling %s\n", pooling_name(i));
     if (i->words)
         printf("  fill-mask  there is a head for masked words\n");
     if (i->n_labels > 0)
@@ -138,13 +159,23 @@ static void print_encoder(const char *path, const struct mr_encoder *encoder,
         printf("%s %s", k ? "," : "", mr_encoder_label(encoder, k));
     if (i->n_labels > 0)
         printf(i->n_labels > 8 ? ", ...\n" : "\n");
-    printf("  runs on    %s, in mxint8; a run reads weights of ",
-           i->kind == MR_KIND_PACKED ? "engines" : "cpu: and engines");
+    printf("  runs on    %s, in %s; a run reads weights of ",
+           drawn || i->kind == MR_KIND_PACKED ? "engines" : "cpu: and engines",
+           format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8");
     print_bytes(i->stream_bytes);
     printf("\n");
 }
 
-static int show_encoder(const struct cli_common *c)
+static int show_encoder(const struct cli_common *c, const struct mr_encoder *encoder,
+                        const struct mr_encoder_info *i, enum mr_weight_format format)
+{
+    if (c->json)
+        return encoder_json(encoder, i);
+    print_encoder(c->model, encoder, i, format);
+    return EXIT_OK;
+}
+
+static int open_encoder(const struct cli_common *c)
 {
     struct mr_error err = {0};
     struct mr_encoder *encoder;
@@ -153,11 +184,7 @@ static int show_encoder(const struct cli_common *c)
     if (mr_encoder_open(&encoder, c->model, NULL, &opt, &err) < 0)
         return cli_fail(&err);
     mr_encoder_get_info(encoder, &i);
-    int status = EXIT_OK;
-    if (c->json)
-        status = encoder_json(encoder, &i);
-    else
-        print_encoder(c->model, encoder, &i);
+    int status = show_encoder(c, encoder, &i, MR_WEIGHTS_MXINT8);
     mr_encoder_close(encoder);
     return status;
 }
@@ -172,13 +199,16 @@ static int run(void *args)
     struct mr_model *model = NULL;
     struct mr_model_info i;
     if (cli_is_encoder(a->c.model))
-        return show_encoder(&a->c);
+        return open_encoder(&a->c);
     a->c.load.describe = true;
     int status = cli_load(&a->c, &model);
     if (status != EXIT_OK)
         return status;
     mr_model_get_info(model, &i);
-    if (a->c.json)
+    struct mr_encoder_info drawn = drawn_encoder(&i);
+    if (i.encoder)
+        status = show_encoder(&a->c, NULL, &drawn, i.format);
+    else if (a->c.json)
         status = print_json(&i);
     else
         print(&a->c, &i);

@@ -126,6 +126,8 @@ sum() { # of the probabilities of a text's labels
 }
 ok probabilities_sum_to_1 awk -v s="$(sum labels)" 'BEGIN { exit !(s > 0.9999 && s < 1.0001) }'
 ok but_not_where_labels_are_independent awk -v s="$(sum many)" 'BEGIN { exit !(s > 0 && (s < 0.999 || s > 1.001)) }'
+encoder single BertForSequenceClassification ',"id2label":{"0":"only"}'
+ok a_single_label_is_not_certain awk -v s="$(sum single)" 'BEGIN { exit !(s > 0 && s < 0.999) }'
 "$millrace" classify "$work/labels" "the mill" --pair "the wheel" --json >"$work/pair"
 "$millrace" classify "$work/labels" "the mill the wheel" --json >"$work/whole"
 ok a_pair_is_not_one_text bash -c "! cmp -s <(cut -d, -f2- '$work/pair') <(cut -d, -f2- '$work/whole')"
@@ -162,13 +164,18 @@ ok several_labels_of_each_token bash -c "'$millrace' classify '$work/tags' 'the 
 "$millrace" info "$work/labels" >"$work/info" 2>"$work/err"
 ok info_of_an_encoder test $? = 0 -a ! -s "$work/err"
 ok info_has_its_labels grep -qxF '  classify   3 labels a text: no, maybe, yes' "$work/info"
-encoder single BertForSequenceClassification ',"id2label":{"0":"only"}'
 encoder ten BertForTokenClassification ',"id2label":{"0":"a","1":"b","2":"c","3":"d","4":"e","5":"f","6":"g","7":"h","8":"i","9":"j"}'
 ok info_of_one_label bash -c "'$millrace' info '$work/single' | grep -qxF '  classify   1 label a text: only'"
 ok info_of_many_labels bash -c "'$millrace' info '$work/ten' | grep -qxF '  classify   10 labels a token: a, b, c, d, e, f, g, h, ...'"
 ok info_of_pooling bash -c "'$millrace' info '$work/st' | grep -qxF '  embed      pooling cls' && '$millrace' info '$work/plain' | grep -qxF '  embed      pooling mean'"
 ok info_of_masked_words bash -c "'$millrace' info '$work/words' | grep -q '^  fill-mask '"
 exits info_of_thousands_of_parameters 0 '^.*/plain: BERT, an encoder, [0-9.]+ thousand parameters without heads \(safetensors\)$' info "$work/plain"
+exits info_of_a_drawn_encoder 0 '^synthetic:minilm-l6,layers=2: BERT, an encoder, 15\.5 million parameters without heads \(synthetic\)$' info synthetic:minilm-l6,layers=2
+ok which_reads_texts_and_has_no_store bash -c "grep -qxF '  vocabulary 30522 (no tokenizer), positions 512, texts of at most 512 tokens' '$work/out' && ! grep -qE 'KV|a token reads|embed |classify' '$work/out'"
+exits and_runs_in_its_format 0 '^  runs on    engines, in mxfp4; a run reads weights of [0-9.]+ MB ' info synthetic:minilm-l6,layers=2 --format mxfp4
+"$millrace" info synthetic:minilm-l6,layers=2 --json >"$work/drawn"
+"$millrace" info "$work/plain" --json >"$work/json"
+ok its_json_has_an_encoders_keys bash -c "cmp <(grep -o '^  \"[a-z_]*\"' '$work/drawn') <(grep -o '^  \"[a-z_]*\"' '$work/json') && grep -q '\"max_tokens\": 512' '$work/drawn'"
 cp -r "$work/plain" "$work/cut" && truncate -s 100 "$work/cut/model.safetensors"
 ok info_of_weights_that_are_cut_off refused 3 'cut/model.safetensors' info "$work/cut"
 ok info_of_labels_of_tokens bash -c "'$millrace' info '$work/tags' --json | grep -q '\"labels_tokens\": *true'"
