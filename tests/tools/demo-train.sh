@@ -63,7 +63,7 @@ learn -o "$work/model" -d model:sim >/dev/null || exit $?
 for f in header state; do
     cmp "$work/sim/$f" "$work/model/$f" || exit 1
 done
-awk '{ loss[NR] = $1 } END { printf "The loss of what is not learnt fell by %.3f nats.\n", loss[1] - loss[NR]
+awk '{ loss[NR] = $1 } END { printf "The held-out loss fell by %.3f nats.\n", loss[1] - loss[NR]
     exit !(loss[1] - loss[NR] >= 0.05) }' "$work/held" || { echo "That is less than 0.05." >&2; exit 1; }
 cat <<END2
 Losses, weights and moments came out of the simulated RTL, and each byte of them is the C model's.
