@@ -144,7 +144,7 @@ static void take_result(void *arg, const struct mr_result *r)
     struct batch *b = l->unit->b;
     pthread_mutex_lock(&b->lock);
     struct mr_error lost = {0};
-    if (r->finish == MR_FINISH_CANCELLED) // was waiting when the unit failed
+    if (r->finish == MR_FINISH_CANCELLED) // with its unit, or with what is written
         mr_fail(&lost, MR_ERR_DEVICE, "%s: failed before it came to this line", l->unit->uri);
     b->tokens += r->count;
     if (cli_interrupted())

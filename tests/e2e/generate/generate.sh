@@ -129,6 +129,9 @@ ok text_of_a_batch_may_be_empty grep -q '"text":"","tokens":\[[0-9, ]*\],"prompt
 # Longer than what waits to be written; nobody is sent to lines that are not there.
 model --batch <(head -c 9000 $demo/heldout.txt | tr '\n' ' ') -n 2 >/dev/full 2>"$work/err"
 ok full_disk_ends_a_batch_of_long_lines test "$? $(cat "$work/err")" = "3 millrace: standard output: No space left on device"
+# Others are at work when a line finds the disk full, as runs of 8 tokens let no two lines end together: they end without a word of their own.
+gen -d model:tiny --sequences 2 --batch "$work/prompts" -n 40 --ignore-eos >/dev/full 2>"$work/err"
+ok full_disk_ends_the_lines_under_way test "$? $(cat "$work/err")" = "3 millrace: standard output: No space left on device"
 : >"$work/none"
 ok batch_of_nothing model --batch "$work/none"
 exits batch_that_is_not_there 3 'No such file or directory; name a file' generate -m $demo -d model: --batch "$work/no"

@@ -83,6 +83,7 @@ exits plan_of_training_that_streams_is_in_json 0 '"holds_model": false' plan syn
 exits plan_of_a_model_too_large_for_the_board_in_json 0 '"fits": false' plan synthetic:gptj-6b --board kv260 --json
 exits plan_without_the_head 0 '^  binds      memory; busy: memory 4' plan --geometry layers=2,d=64,heads=2,vocab=64,inner=64,rotary=8,ctx=512 --config n=2,r=1,t=16 --positions 3 --no-head
 exits plan_where_the_vectors_bind 0 '^  binds      vector; ' plan --geometry layers=1,d=64,heads=2,vocab=64,inner=64,rotary=8,ctx=64 --positions 1 --config n=4,r=32,t=128
+exits plan_where_they_bind_above_the_array 0 '^  binds      vector; busy: memory [0-9.]+ % array 17\.9 % attention 9\.4 % vector 43\.3 %$' plan --geometry layers=1,d=256,heads=1,vocab=4,inner=4,ctx=64 --config wide --memory ideal
 exits plan_of_an_ideal_memory_has_no_pins 0 'a sequential reader gets 100.0 %$' plan $demo --memory ideal --clock 600
 exits plan_with_another_memory_than_the_board_s 0 ': hbm2, 99 MHz' plan $demo --board tang-138k --memory hbm2
 exits plan_on_a_board_with_fewer_channels 0 '^  channels   N is 4; kv260 has 1: DOES NOT FIT$' plan $demo --board kv260 --config n=4,r=4,t=16

@@ -46,6 +46,9 @@ ok the_rtl_has_the_same_bytes cmp "$work/model/state" "$work/rtl/state"
 rate=1e-2 train more plain --steps 40 --heldout 0 --export "$work/learnt"
 "$millrace" classify "$work/learnt" 'the good film 3 is nice' >"$work/out"
 ok it_has_learnt grep -qE '^0\.[0-9]+ yes$' "$work/out"
+# Twice the first loss is little where that is small: what diverges has grown by 3, too.
+rate=3e-1 train double plain --steps 3 --heldout 0
+ok a_small_loss_may_double test "$(awk '/^step [23] / { n += $4 > 1.39 && $4 < 3.69 } END { print n }' "$work/double.out") $(grep -c diverges "$work/double.err")" = "2 0"
 ok a_state_is_exported "$millrace" export "$work/first" "$work/again" -q
 ok an_export_in_json test "$("$millrace" export "$work/first" "$work/in-json" --json | tr -d ' \n')" = "{\"directory\":\"$work/in-json\",\"step\":4,\"format\":\"f32\"}"
 ok exports_are_the_same cmp "$work/tuned/model.safetensors" "$work/again/model.safetensors"
