@@ -69,7 +69,7 @@ ok plan_has_too_little_memory_for_it grep -q '^  verdict    does not fit (memory
 exits plan_of_streams_without_a_board 0 '^             a link of 12 GB/s: .* %; of 24 GB/s: ' plan synthetic:gptj-6b --capacity 4
 # Layers that stay are neighbours of which one stage is made: together they take what the whole pass takes.
 passes() { awk -v most="$1" '/^decode/ { c = $7 } /^  streams/ { for (i = 1; $i != "cycles"; i++) s = $i } END { exit !(s > 99e6 && s < 1.01 * 99129060 && c >= s && c < most) }' "$work/out"; }
-exits plan_of_few_layers_that_stream 0 '^  streams    5 of 30 layers .* cycles in 11 runs$' plan synthetic:gptj-6b --capacity 5.8
+exits plan_of_few_layers_that_stream 0 '^  streams    3 of 30 layers .* cycles in 7 runs$' plan synthetic:gptj-6b --capacity 6.1
 ok its_stages_take_what_a_pass_takes passes 125e6
 exits plan_of_streams_in_two_passes 0 '^  streams    14 of 30 layers .* cycles in 28 runs$' plan synthetic:gptj-6b --capacity 4 --two-pass
 ok a_second_pass_takes_no_more_of_the_memory passes 150e6

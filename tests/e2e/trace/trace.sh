@@ -42,7 +42,7 @@ ${CC:-gcc} -Itests -o "$work/check" "$work/check.c" -ljansson || exit 1
 is_picture() { [ "$(tail -1 "$1")" = "</svg>" ] && [ "$(wc -c <"$1")" -lt 200000 ] && grep -q "$2" "$1"; }
 
 # ---- a token, and a prefill ----------------------------------------------------------------------
-exits trace_up_to_a_cycle 0 '^  window      cycles 0 to 100 of [0-9]{5}$' trace $demo -d sim:tiny --decode 3 --to 100
+exits trace_up_to_a_cycle 0 '^  window      cycles 0 to 100 of [0-9]{5}$' trace $demo -d sim:tiny --decode 3 --chunk 64 --to 100
 ok trace_says_nothing_with_q test -z "$("$millrace" trace $demo -d sim:tiny --decode 3 -q 2>&1)"
 encoder plain BertModel
 exits trace_of_an_encoder_has_a_text 0 'plain: a text of 64 tokens on sim:$' trace "$work/plain" -d sim:
@@ -105,7 +105,7 @@ ok training_says_what_the_array_waits_for grep -qE '^  the idle array waits for 
 ok training_adds_up_to_the_counters "$work/check" "$work/n.json" train
 ok training_is_drawn is_picture "$work/n.svg" '>MOVE_ROWS<'
 ok commands_of_training_are_named grep -q '"name":"layer 1 dW fc_in"' "$work/n.json"
-exits trace_of_a_layer_of_training 0 ': training, a micro-batch of 8 . 8 . 5 . 4 . \.\. tokens on sim:tinyt, layer 1$' trace $learner --train 8,8,5,4,4 -d sim:tinyt --layer 1 --json "$work/m.json"
+exits trace_of_a_layer_of_training 0 ': training, a micro-batch of 8 . 8 . 5 . 4 . \.\. tokens on sim:tinyt,train, layer 1$' trace $learner --train 8,8,5,4,4 -d sim:tinyt,train --layer 1 --json "$work/m.json"
 ok layer_of_training_adds_up "$work/check" "$work/m.json" train
 ok layer_of_training_is_no_other test -z "$(grep '"layer":0' "$work/m.json")" -a -n "$(grep '"layer":1' "$work/m.json")"
 exits trace_of_a_window_of_training 0 '' trace $learner --train 20,9 -d sim:tinyt --from 1000 --to 9000 --json "$work/m.json"
