@@ -377,7 +377,7 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     u.after = mr_store_after(h);
     for (int k = 0; k < 2; k++)
         u.factors[k] = mr_update_factors_of(&o, (int)h->step + 1, h->rate, h->scale, k == 1);
-    bool on_target = s->target && s->target->update && s->target->kind == o.kind && !found;
+    bool on_target = s->target && s->target->update && s->target->kind == o.kind;
     int rc = on_target ? update_on_target(&u, err) : 0;
     if (rc == 0)
         rc = update_all(&u, err);

@@ -64,6 +64,12 @@ sed 's/seed: 3/seed: 4/' tests/e2e/train/config/first.yaml >"$work/four.yaml"
 OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" train tests/e2e/train/config/first.yaml "${by_file[@]}" --set runconfig.seed=3 -o "$work/five" : \
     -n 1 "$millrace" train "$work/four.yaml" "${by_file[@]}" --set runconfig.seed=3 -o "$work/five" >"$work/log" 2>&1
 ok another_configuration_on_a_rank test $? != 0 -a "$(grep -cF "$(rank 1)$work/four.yaml: is another configuration than on rank 0" "$work/log")" = 1
+# Options that say all that this configuration does are another one, too.
+sed "s#^eval_input:.*#eval_input: {data_dir: $work/text, max_sequence_length: 32}#" tests/e2e/train/config/first.yaml >"$work/alike.yaml"
+OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" train "$work/alike.yaml" -m train_and_eval -d model:tinyt --set "train_input.data_dir=$work/text" -o "$work/five" : \
+    -n 1 "$millrace" train "$work/from/checkpoint-0" "${data[@]}" --heldout-data "$work/text" "${device[@]}" --sequence 32 --batch 2 --accumulate 2 --lr 1e-3 \
+    --seed 7 --steps 4 --eval-every 2 --eval-windows 0 -o "$work/five" >"$work/log" 2>&1
+ok options_on_a_rank_of_a_configuration test $? != 0 -a "$(grep -cF "$(rank 1)the command line: is another configuration than on rank 0" "$work/log")" = 1
 ok and_leaves_no_drawn_weights test -z "$(compgen -G "$work/five*")"
 OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 2 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/by-mpirun" --steps 2 >"$work/log" 2>&1
 ok mpirun_may_be_called_itself test "$(same "$work/by-mpirun" && echo same)" = same
@@ -109,7 +115,8 @@ got=$?
 device=(-d model:tinyt)
 exits_with_one_line a_device_that_is_not_there "$(rank 1)model:nothing"
 
-# Waits until a training in the background has done a step, and sets `mpirun` and its ranks.
+# Waits until a training in the background has done a step, and sets `mpirun` and its ranks. Whoever starts one empties
+# the log first: an earlier training's steps would end the wait before the program is there.
 started() {
     for _ in $(seq 1200); do
         grep -q '^step 1 ' "$work/log" && break
@@ -121,6 +128,7 @@ started() {
     [ ${#ranks[@]} -ge 2 ]
 }
 for victim in 0 1; do
+    : >"$work/log"
     "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/kill$victim" --steps 100000 --engines 2 >"$work/log" 2>"$work/err" &
     train=$!
     started && kill -KILL "${ranks[victim]}"
@@ -142,6 +150,7 @@ ${CC:-gcc} -std=c17 -D_GNU_SOURCE -I. -Ihost -Ihost/include -I"${build:-build}/g
     -o "$work/sim/libmillrace-sim-tinyt.so" tests/tools/dying-sim.c "${build:-build}/libmillrace.a" -ldl
 dies() { # NAME DEVICES TEXT OPTIONS...
     rm -f "$work/now"
+    : >"$work/log"
     MILLRACE_SIM_DIR=$work/sim MILLRACE_DYING_SIM=$(realpath "${build:-build}/sim/tinyt/libmillrace-sim-tinyt.so") MILLRACE_DYING_WHEN=$work/now \
         "$millrace" "${words[@]}" "${data[@]}" -d "$2" -o "$work/$1" --steps 100000 "${@:4}" >"$work/log" 2>"$work/err" &
     train=$!
@@ -169,6 +178,7 @@ dies a_device_that_dies sim:tinyt,seed=7 'the device has died'
 dies a_ranks_device_that_dies model:tinyt,sim:tinyt,seed=7 "$(rank 1)" --engines 2
 
 # ---- Ctrl-C
+: >"$work/log"
 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/stop" --steps 100000 --engines 2 >"$work/log" 2>"$work/err" &
 train=$!
 started && kill -INT $train

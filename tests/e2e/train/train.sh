@@ -229,6 +229,7 @@ exits trace_of_longer_sequences 0 . trace $demo --train 600 --n-positions 600 --
 exits learned_positions_stay 2 'GPT-2 has learned positions' plan synthetic:gpt2 --train --n-positions 2048
 
 # ---- Ctrl-C, and a second process
+: >"$work/log" # an earlier step would end the wait before the program is there
 "$millrace" "${short[@]}" -o "$work/c" --steps 100000 >"$work/log" 2>"$work/err-c" &
 pid=$!
 for _ in $(seq 6000); do
@@ -247,6 +248,7 @@ ok goes_on_where_it_stopped grep -q "^step $((${done_steps:-0} + 1)) " "$work/lo
 
 # ---- Ctrl-C in an evaluation of some minutes
 for _ in 1 2 3 4 5; do cat $demo/heldout.txt; done >"$work/long"
+: >"$work/log"
 "$millrace" train $demo --data "$work/long" --sequence 32 --batch 1 --heldout 0.9 -v -o "$work/held" --steps 2 >"$work/log" 2>"$work/err-d" &
 pid=$!
 for _ in $(seq 6000); do

@@ -13,6 +13,7 @@
 
 #include "card/places.h"
 #include "pack/layout.h"
+#include "store/patch.h"
 #include "store/target.h"
 #include "store/turned.h"
 #include "store/volume.h"
@@ -122,8 +123,40 @@ static void streams_come_while_others_are_updated(void **state)
     forget_regions();
 }
 
+// A target without functions changes nothing, not even of an adapter, whose step makes all streams.
+static void a_target_may_want_nothing(void **state)
+{
+    struct mr_error err = {0};
+    const struct mr_lora_options lora = {.rank = 2, .alpha = 2, .seed = 3};
+    const struct mr_store_options options = {.threads = 1, .adapter = &lora};
+    static const struct mr_store_target nothing;
+    const char *dir = files_path("state");
+    uint8_t *stream[2];
+    uint64_t bytes = 0;
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        struct mr_store *s;
+        struct mr_store_done done;
+        check(mr_store_create(dir, TRAIN_FIXTURES "/gptj-d12-r4", &options, &err), &err);
+        check(mr_store_open(&s, dir, &options, &err), &err);
+        mr_store_set_target(s, with ? &nothing : NULL);
+        check(one_step(s, 0, &done, &err), &err);
+        assert_int_equal(mr_store_step(s), 1);
+        bytes = s->volume->size[MR_V_STREAM];
+        stream[with] = allocate(1, bytes);
+        memcpy(stream[with], s->volume->data[MR_V_STREAM], bytes);
+        mr_store_close(s);
+        remove_dir(dir);
+    }
+    assert_memory_equal(stream[0], stream[1], bytes);
+    free(stream[0]);
+    free(stream[1]);
+    forget_regions();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(streams_come_while_others_are_updated)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(streams_come_while_others_are_updated),
+                                       cmocka_unit_test(a_target_may_want_nothing)};
     return cmocka_run_group_tests_name("store_target", tests, files_setup, files_teardown);
 }
