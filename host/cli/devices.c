@@ -56,19 +56,15 @@ static void probe(const struct list *l, const char *uri, const char *what,
 
 static void show_configurations(const struct list *l)
 {
-    const struct mr_config_entry *c;
+    const char *name;
     char uri[64];
-    for (int i = 0; (c = mr_config_at(i)); i++) {
-        (void)snprintf(uri, sizeof uri, "model:%s", c->name);
-        show(l, uri, "bit-exact C model", c, &(struct mr_error){0});
-        (void)snprintf(uri, sizeof uri, "sim:%s", c->name);
-        probe(l, uri, "Verilated RTL", c);
-    }
-    for (int i = 0; (c = mr_config_train_at(i)); i++) {
-        (void)snprintf(uri, sizeof uri, "model:%s", c->name);
-        show(l, uri, "bit-exact C model, trains", c, &(struct mr_error){0});
-        (void)snprintf(uri, sizeof uri, "sim:%s", c->name);
-        probe(l, uri, "Verilated RTL, trains", c);
+    for (int i = 0; (name = mr_config_name(i)); i++) {
+        const struct mr_config_entry *c = mr_config_named(name);
+        (void)snprintf(uri, sizeof uri, "model:%s", name);
+        show(l, uri, c->g.train ? "bit-exact C model, trains" : "bit-exact C model", c,
+             &(struct mr_error){0});
+        (void)snprintf(uri, sizeof uri, "sim:%s", name);
+        probe(l, uri, c->g.train ? "Verilated RTL, trains" : "Verilated RTL", c);
     }
 }
 

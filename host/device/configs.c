@@ -16,14 +16,6 @@ const struct mr_config_entry *mr_config_at(int index)
     return index >= 0 && index < n && !configs[index].g.train ? &configs[index] : NULL;
 }
 
-const struct mr_config_entry *mr_config_train_at(int index)
-{
-    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
-        if (configs[i].g.train && index-- == 0)
-            return &configs[i];
-    return NULL;
-}
-
 const struct mr_config_entry *mr_config_named(const char *name)
 {
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)

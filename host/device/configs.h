@@ -18,9 +18,8 @@ struct mr_config_entry {
 // By its name, or by what a device says of itself; NULL if there is none.
 const struct mr_config_entry *mr_config_named(const char *name);
 const struct mr_config_entry *mr_config_of(const struct mr_geometry *g);
-// By index, NULL at the end: those without TRAIN, which come first in the file; those with it.
+// By index, NULL at the end: those without TRAIN, which come first in the file.
 const struct mr_config_entry *mr_config_at(int index);
-const struct mr_config_entry *mr_config_train_at(int index);
 // The names of all, NULL at the end.
 const char *mr_config_name(int index);
 

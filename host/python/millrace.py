@@ -207,7 +207,7 @@ class Model(_Object):
 
 
 class Session(_Object):
-    """A model on a device: "cpu:", "model:[config]", "sim:[config][,options]", "pci:[index]", "xrt:[index]"."""
+    """A model on a device, as `millrace devices` lists them ("model:tiny")."""
     _close = staticmethod(lambda handle: lib.mr_session_close(handle))
 
     def __init__(self, model, device="model:", max_seqs=1, chunk=0, two_pass=False):
