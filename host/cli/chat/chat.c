@@ -131,9 +131,10 @@ static int command(const struct args *a, struct conversation *c, char *line, boo
     if (strcmp(name, "reset") == 0)
         return conversation_reset(c, err);
     *quit = strcmp(name, "quit") == 0;
-    if (strcmp(name, "help") == 0)
+    if (strcmp(name, "help") == 0) {
         printf("%s", commands);
-    else if (!*quit) {
+        (void)cli_flush(); // a program at the other end of a pipe waits for it
+    } else if (!*quit) {
         *unknown = true;
         return mr_fail(err, MR_ERR_USAGE,
                        "there is no command /%s; /help lists them, and //%s is text for the model",

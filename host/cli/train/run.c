@@ -119,9 +119,9 @@ static void print_heldout(struct train_run *r, uint64_t step, const struct mr_ba
                                       json_real((double)l->right / (double)l->targets));
         print_line(o);
     } else if (texts)
-        printf("step %-6llu held out %.6f  accuracy %.2f %% (%lld texts%s)\n",
+        printf("step %-6llu held out %.6f  accuracy %.2f %% (%lld text%s%s)\n",
                (unsigned long long)step, l->loss, 100.0 * (double)l->right / (double)l->targets,
-               (long long)l->targets, part);
+               (long long)l->targets, l->targets == 1 ? "" : "s", part);
     else
         printf("step %-6llu held out %.6f (%lld tokens%s)\n", (unsigned long long)step, l->loss,
                (long long)l->targets, part);

@@ -70,6 +70,14 @@ kill -INT $!
 wait $!
 ok interrupted_without_a_whole_line test $? = 130 -a "$(cat "$work/a")" = "$reply"
 exec 8>&-
+# A program at the other end of the pipes, which waits for the answer to a command.
+"$millrace" chat $demo "${raw[@]}" <"$work/typed" >"$work/a" 2>"$work/err" &
+exec 8>"$work/typed"
+echo /help >&8
+for _ in $(seq 3000); do ! grep -q '^/quit' "$work/a" || break; sleep 0.1; done
+ok help_is_there_before_the_next_line grep -q '^/quit' "$work/a"
+exec 8>&-
+wait $!
 refuses() { # name status words lines...
     local name=$1 status=$2 words=$3
     shift 3

@@ -24,7 +24,7 @@ ok accuracy_is_said grep -qE '^step 4 +held out 0\.[0-9]+  accuracy [0-9.]+ % \(
 ok a_drawn_classifier_is_said grep -qF 'plain: has no classifier of 2 labels, and no pooler; both are drawn from --seed 3' "$work/first.err"
 ok accuracy_is_in_csv grep -qE "^4,,,,0\.[0-9]+,,,,(0|0\.5|1)$" "$work/first.csv"
 train part plain --steps 1 --eval-windows 1
-ok some_texts_are_evaluated grep -qE '^step 1 +held out 0\.[0-9]+  accuracy [0-9.]+ % \(1 texts, 1 of 2\)$' "$work/part.out"
+ok some_texts_are_evaluated grep -qE '^step 1 +held out 0\.[0-9]+  accuracy [0-9.]+ % \(1 text, 1 of 2\)$' "$work/part.out"
 train own labels --steps 1 --json
 ok one_that_is_there_is_kept test ! -s "$work/own.err"
 ok accuracy_is_in_json grep -qE '"heldout_loss":[0-9.]+,"targets":2,"windows":2,"held_out":2,"accuracy":(0|0\.5|1)\.?0?\}' "$work/own.out"
