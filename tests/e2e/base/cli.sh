@@ -319,6 +319,8 @@ memory=$(ulimit -Sv)
 ulimit -Sv 2000000 # too little for them: they are not made here
 "$millrace" bench synthetic:gptj-6b -d model: --decode 0 >"$work/out" 2>"$work/err"
 ok random_weights_are_announced grep -qx 'millrace: synthetic:gptj-6b: makes about 6.03 GB of random weights' "$work/err"
+"$millrace" bench synthetic:gptj-6b -d model: --decode 0 -q >"$work/out" 2>"$work/err"
+ok but_not_with_q test $? != 0 -a "$(grep -c 'random weights' "$work/err")" = 0
 ulimit -Sv "$memory"
 exits few_random_weights_are_not 0 '' bench synthetic:gptj-6b,layers=1,vocab=64 -d model: --no-head
 # The tables of test-full and of its part interop beside a revision that is not here, and beside today's. A result itself,

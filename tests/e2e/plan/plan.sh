@@ -121,6 +121,9 @@ point 65116 300000 119808
 exits plan_of_measured_points_beyond_two_channels 3 'more than 2 channels can move' plan $demo --config sim2 --svg "$work/x.svg" --measured "$work/bench.json"
 point 9007199254740992 61200 1
 exits plan_of_measured_points_far_from_the_roofs 3 'x.svg: .* too far from the roofs' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
+point 100000 100 1000 # less than a product a cycle
+exits plan_of_a_slow_measured_point 0 '' plan $demo --svg "$work/slow.svg" --measured "$work/bench.json"
+ok its_rates_have_fractions grep -qE 'text-anchor="end"[^>]*>1/2<' "$work/slow.svg"
 point 65116 61200 119808
 exits plan_picture_onto_its_points 2 '--svg .*: is the input, which would be replaced' plan $demo --svg "$work/bench.json" --measured "$work/bench.json"
 exits plan_of_measured_points 0 '' plan $demo --svg "$work/y.svg" --measured "$work/bench.json"

@@ -286,6 +286,8 @@ printf 'in the beginning' >"$work/beginning"
 exits train_text_all_of_it_held_out 2 'beginning: the text is too short: its 4 tokens make 1 window, of which 1' train $demo --data "$work/beginning" -o "$work/x" --steps 1
 printf 'in the beginning<|endoftext|>in the beginning' >"$work/twice"
 exits train_windows_end_with_a_document 2 'twice: .* its 9 tokens make 2 windows, of which 2' train $demo --data "$work/twice" -o "$work/x" --steps 1 --heldout 0.9
+printf '<|endoftext|>a' >"$work/apart"
+exits train_documents_of_a_token_each 3 'apart: the text is too short: its 2 tokens make no window' train $demo --data "$work/apart" -o "$work/x" --steps 1
 exits train_text_too_short 3 'word: the text is too short: its 1 token makes no window' train $demo --data "$work/word" -o "$work/x" --steps 1
 exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz 1
 exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' train $demo --data "$work/text" -o "$work/x" --steps 1 --sequence 513

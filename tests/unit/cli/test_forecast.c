@@ -87,8 +87,8 @@ static void points_that_are_measured(void **state)
     static const char gptj[] = "synthetic:gptj-6b,layers=1,vocab=64", demo[] = "models/demo";
     const struct mr_plan_point p[] = {{1, 0, 1}, {1, 127, 1}, {1, 0, 128}, {1, 2047, 2}};
     struct cli_forecast first = points(gptj, p, 1, false), second = points(gptj, p + 1, 1, false);
-    assert_true(first.cycles > 3.38e6 &&
-                first.cycles < 3.45e6); // 3,416,061 in docs/inside/performance.md
+    // 3,416,061 in docs/inside/performance.md
+    assert_true(first.cycles > 3.38e6 && first.cycles < 3.45e6);
     assert_true(second.cycles > first.cycles && second.cycles < 1.01 * first.cycles);
     struct cli_forecast both = points(gptj, p, 2, false);
     assert_true(both.cycles == first.cycles + second.cycles);

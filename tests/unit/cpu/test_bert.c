@@ -12,6 +12,7 @@
 #include "cpu/cpu.h"
 #include "cpu/heads.h"
 #include "millrace.h"
+#include "pack/packed.h"
 #include "unit/bert_model.h"
 #include "unit/files.h"
 
@@ -262,6 +263,13 @@ static void takes_a_copy_of_a_bias_that_is_one(void **state)
         check(mr_checkpoint_open(&ck, files_dir, MR_ENCODER, NULL, &err), &err);
         mr_checkpoint_close(ck);
         json_decref(config);
+        // And a packed one has it once.
+        const struct mr_pack_options pack = {.wanted = MR_EITHER};
+        struct mr_packed p;
+        check(mr_pack_directory(&p, files_dir, &pack, &err), &err);
+        for (int i = 0; i < mr_arch_bert.n_heads; i++)
+            assert_true(!mr_arch_bert.heads[i].copy_of || !p.heads[i].data);
+        mr_packed_close(&p);
     }
 }
 
